@@ -1,0 +1,1 @@
+"""Find the build that lost an architecture's kernels, without a GPU and without pulling it."""

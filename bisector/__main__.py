@@ -1,0 +1,5 @@
+"""``python -m bisector``."""
+
+from bisector.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Where a build's files are read."""

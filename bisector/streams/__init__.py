@@ -1,0 +1,1 @@
+"""Where builds are listed."""
