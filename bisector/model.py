@@ -42,7 +42,39 @@ class LocalPath:
     path: str
 
 
-Location: TypeAlias = RemoteWheel | LocalPath
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitWheel:
+    """The wheel that was built of one commit, in an index of per-commit wheels.
+
+    Attributes:
+        commit: All 40 digits.
+        platform: Whose wheel.
+        variant: The CUDA variant's folder, such as ``cu129``; ``None`` is the default build.
+    """
+
+    commit: str
+    platform: Platform
+    variant: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteImage:
+    """A container image in a registry.
+
+    Attributes:
+        registry: The host as users write it: ``docker.io``, ``ghcr.io``, ``127.0.0.1:5000``.
+        repository: ``vllm/vllm-openai``.
+        reference: A tag, or a digest ``sha256:…``.
+        platform: Which image of a list of images.
+    """
+
+    registry: str
+    repository: str
+    reference: str
+    platform: Platform
+
+
+Location: TypeAlias = RemoteWheel | LocalPath | CommitWheel | RemoteImage
 
 
 # --- builds ----------------------------------------------------------------------------------------------------------
@@ -53,6 +85,8 @@ class Mark(StrEnum):
 
     YANKED = "yanked"
     PRERELEASE = "pre-release"
+    FLOATING = "floating"
+    GONE = "gone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +99,7 @@ class Build:
         spec: A spelling that names this build anywhere: ``pypi:vllm==0.27.0``.
         platform: The platform whose files are meant.
         location: Where the files are, or ``None`` when the stream has none for this platform.
+        witness: A cheaper artifact of the same commit, for a first look; the location stays the authority.
         digest: The content address of the artifact, when the stream knows it before reading.
         published_at: When it appeared, UTC.
         commit: The source commit, when the stream knows it before reading.
@@ -77,6 +112,7 @@ class Build:
     spec: str
     platform: Platform
     location: Location | None
+    witness: Location | None = None
     digest: Digest | None = None
     published_at: datetime | None = None
     commit: str | None = None

@@ -1,0 +1,19 @@
+"""``builds``: a stream, and what the history knows of each build. Reads no build."""
+
+from __future__ import annotations
+
+from bisector.jobs.probe import Probe
+from bisector.jobs.resolve import Resolve
+from bisector.results import Timeline, TimelineEntry
+
+
+async def timeline(source: str, *, resolve: Resolve, probe: Probe) -> Timeline:
+    """List a stream and lay the history beside it."""
+    tally = probe.tally()
+    builds = await resolve.stream(source)
+    known = await probe.ledger.known(builds)
+    return Timeline(
+        source=builds[-1].source if builds else source,
+        entries=tuple(TimelineEntry(build=build, observation=known.get(build.id)) for build in builds),
+        cost=tally.cost(builds=len(builds)),
+    )

@@ -1,0 +1,170 @@
+"""Results for people at a terminal, readable at 80 columns; piped, the same text without colour.
+
+Nothing read from an archive or an index reaches the terminal as markup or control characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bisector.model import LibraryStatus, Observation
+from bisector.report.finding import finding_parts, plan_parts
+from bisector.report.words import (
+    asked,
+    build_line,
+    cost_line,
+    count,
+    day,
+    gate_sentence,
+    gate_words,
+    mark,
+    names,
+    package_rows,
+    pairs,
+    safe,
+    section,
+    size,
+)
+from bisector.results import Check, Difference, Finding, Inspection, Plan, Timeline
+
+
+def render(result: Check | Difference | Finding | Inspection | Plan | Timeline, console: Console) -> None:
+    """Print a result."""
+    for part in _parts(result):
+        # Lines to paste must stay whole when piped, so nothing but tables wraps there.
+        console.print(part, soft_wrap=not console.is_terminal and isinstance(part, Text))
+
+
+def _parts(result: Check | Difference | Finding | Inspection | Plan | Timeline) -> Iterator[RenderableType]:
+    match result:
+        case Finding():
+            return finding_parts(result)
+        case Plan():
+            return plan_parts(result)
+        case Check():
+            return _check(result)
+        case Inspection():
+            return _inspection(result)
+        case Difference():
+            return _difference(result)
+        case Timeline():
+            return _timeline(result)
+
+
+def _check(check: Check) -> Iterator[RenderableType]:
+    question = check.question
+    if question.note:
+        yield Text(question.note, style="dim")
+    for checked in check.builds:
+        verdict = checked.verdict
+        yield Text.assemble(
+            mark(verdict), f" {build_line(checked.build, checked.observation)}: ", (verdict.answer, "bold")
+        )
+        yield Text(f"  {asked(question)}: {safe(verdict.reason)}")
+        if sentence := gate_sentence(checked.gate, question, checked.build):
+            yield Text(f"  {sentence}")
+    yield Text(cost_line(check.cost), style="dim")
+
+
+def _inspection(inspection: Inspection) -> Iterator[RenderableType]:
+    seen = inspection.seen
+    observation = seen.observation
+    yield Text(build_line(seen.build, observation), style="bold")
+    yield pairs(_facts(observation))
+    for arch, kernels in observation.kernels.items():
+        title = "any architecture" if arch == "smxx" else arch
+        yield section(f"{title}: {count(len(kernels), 'operation')}", names(kernel.op for kernel in kernels))
+    if observation.packages:
+        rows = ((safe(package.name), Text(safe(package.version))) for package in observation.packages)
+        yield section("Packages", pairs(rows))
+    if observation.libraries is not None:
+        yield section("CUDA libraries", _libraries(observation))
+    source = "from history" if seen.from_history else cost_line(inspection.cost)
+    yield section("Cost", Text(source))
+
+
+def _facts(observation: Observation) -> Iterator[tuple[str, RenderableType]]:
+    library, provenance = observation.deep_gemm, observation.provenance
+    match library.status:
+        case LibraryStatus.PRESENT:
+            words = f"bundled, version {safe(library.version or 'not stated')}"
+        case LibraryStatus.ABSENT:
+            words = "not bundled"
+        case LibraryStatus.UNREADABLE:
+            words = "bundled, could not be read"
+    yield "DeepGEMM", Text(words)
+    if library.reason:
+        yield "", Text(safe(library.reason))
+    for path in library.files:
+        yield "", Text(safe(path), style="dim")
+    yield "vLLM", Text(safe(provenance.version or "version not found"))
+    if provenance.local_build:
+        yield "", Text(safe(provenance.local_build))
+    yield "gate", Text(f"sends to DeepGEMM: {gate_words(observation.gate)}")
+    yield "read from", Text(observation.evidence)
+
+
+def _libraries(observation: Observation) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(overflow="fold")
+    table.add_column(justify="right", no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for library in observation.libraries or ():
+        targets = ", ".join(f"{target.target} ×{target.count}" for target in library.targets)
+        words = safe(library.unreadable) if library.unreadable else targets or "no device code"
+        table.add_row(Text(safe(library.path)), size(library.size), Text(words))
+    return table
+
+
+def _difference(difference: Difference) -> Iterator[RenderableType]:
+    sides = (("before", difference.before), ("after", difference.after))
+    yield pairs((label, Text(build_line(seen.build, seen.observation))) for label, seen in sides)
+    for change in difference.archs:
+        title = "any architecture" if change.arch == "smxx" else change.arch
+        if change.lost:
+            yield section(f"{title} lost {count(len(change.lost), 'operation')}", names(change.lost))
+        if change.gained:
+            yield section(f"{title} gained {count(len(change.gained), 'operation')}", names(change.gained))
+    if not difference.archs:
+        yield section("Kernels", Text("The same in both."))
+    if difference.packages:
+        yield section("Packages changed", package_rows(difference.packages))
+    before, after = difference.gate
+    if before != after:
+        yield section("Gate", Text(f"{gate_words(before)} → {gate_words(after)}"))
+    yield section("Cost", Text(cost_line(difference.cost)))
+
+
+def _timeline(timeline: Timeline) -> Iterator[RenderableType]:
+    yield Text(f"{safe(timeline.source)}: {count(len(timeline.entries), 'build')}", style="bold")
+    archs = sorted(
+        {arch for entry in timeline.entries if entry.observation for arch in entry.observation.kernels} - {"smxx"},
+        key=lambda arch: (len(arch), arch),
+    )
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, style="dim")
+    for _ in archs:
+        table.add_column(justify="right")
+    table.add_column(overflow="fold", style="dim")
+    table.add_row("build", "published", *archs, "")
+    for entry in timeline.entries:
+        build = entry.build
+        remarks = [*build.marks, *(["no files for this platform"] if build.location is None else [])]
+        cells = [_operations(entry.observation, arch) for arch in archs]
+        table.add_row(safe(build.id), day(build.published_at), *cells, ", ".join(remarks))
+    yield table
+    if not archs:
+        yield Text("The history knows no kernels of these builds yet; find-regression and inspect read them.")
+
+
+def _operations(observation: Observation | None, arch: str) -> str:
+    if observation is None or observation.depth == "names":
+        return "·"
+    if observation.deep_gemm.status is LibraryStatus.UNREADABLE:
+        return "?"
+    return str(len(observation.kernels.get(arch, ())) or "–")

@@ -1,0 +1,277 @@
+"""Results as plain data: what ``--json`` prints, and what the other forms are made from (DESIGN §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from bisector.errors import BisectorError
+from bisector.model import (
+    Build,
+    Cost,
+    Found,
+    FoundBetween,
+    Gate,
+    Inconclusive,
+    NonMonotone,
+    NoRegression,
+    NotReproduced,
+    Observation,
+    Outcome,
+)
+from bisector.results import (
+    Check,
+    Difference,
+    Finding,
+    Inspection,
+    PackageChange,
+    Plan,
+    Question,
+    Seen,
+    Timeline,
+    TimelineEntry,
+)
+from bisector.search import Direction
+
+SCHEMA_VERSION = 1
+
+Document = dict[str, Any]
+
+
+def encode(document: Mapping[str, Any]) -> str:
+    """One JSON object, one line."""
+    return msgspec.json.encode(document).decode()
+
+
+def error(failure: BisectorError) -> Document:
+    """The one shape of an error."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "ok": False,
+        "error": failure.message,
+        "hint": failure.hint,
+        "exit_code": failure.exit_code,
+    }
+
+
+def document(result: Check | Difference | Finding | Inspection | Plan | Timeline) -> Document:
+    """The JSON object of a result."""
+    match result:
+        case Finding():
+            return _head("find-regression") | _finding(result)
+        case Plan():
+            return _head("find-regression") | _plan(result)
+        case Check():
+            return _head("check") | _check(result)
+        case Inspection():
+            return _head("inspect") | _inspection(result)
+        case Difference():
+            return _head("diff") | _difference(result)
+        case Timeline():
+            return _head("builds") | _timeline(result)
+
+
+def outcome_name(outcome: Outcome) -> str:
+    """The outcome as the contract spells it."""
+    match outcome:
+        case Found():
+            return "found"
+        case FoundBetween():
+            return "found-between"
+        case NonMonotone():
+            return "non-monotone"
+        case NotReproduced():
+            return "not-reproduced"
+        case Inconclusive():
+            return "inconclusive"
+        case NoRegression():
+            return "no-regression"
+
+
+def _head(command: str) -> Document:
+    return {"schema_version": SCHEMA_VERSION, "command": command, "ok": True}
+
+
+def _time(moment: datetime | None) -> str | None:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}" if moment else None
+
+
+def _build(build: Build, observation: Observation | None = None) -> Document:
+    provenance = observation.provenance if observation else None
+    return {
+        "id": build.id,
+        "spec": build.spec,
+        "published_at": _time(build.published_at),
+        "commit": build.commit or (provenance.commit if provenance else None),
+        "digest": build.digest,
+        "platform": build.platform,
+        "pin": build.pin,
+        "marks": list(build.marks),
+    }
+
+
+def _seen(seen: Seen | None) -> Document | None:
+    return _build(seen.build, seen.observation) if seen else None
+
+
+def _cost(cost: Cost) -> Document:
+    return msgspec.to_builtins(cost)  # type: ignore[no-any-return]
+
+
+def _gate(gate: Gate | None) -> Document | None:
+    return msgspec.to_builtins(gate) if gate else None
+
+
+def _kernels(observation: Observation | None) -> Document:
+    if observation is None:
+        return {}
+    return {arch: [kernel.op for kernel in kernels] for arch, kernels in observation.kernels.items()}
+
+
+def _question(question: Question) -> Document:
+    return {
+        "arch": question.device.name,
+        "served_by": question.served_by.name,
+        "note": question.note,
+        "require": list(question.require),
+    }
+
+
+def _packages(changes: tuple[PackageChange, ...]) -> list[Document]:
+    return [msgspec.to_builtins(change) for change in changes]
+
+
+def _entry(entry: TimelineEntry) -> Document:
+    return _build(entry.build, entry.observation) | {
+        "verdict": entry.verdict.answer if entry.verdict else None,
+        "reason": entry.verdict.reason if entry.verdict else None,
+    }
+
+
+def _outcome_details(outcome: Outcome) -> Document:
+    match outcome:
+        case FoundBetween(untestable=untestable):
+            return {"untestable": list(untestable)}
+        case NonMonotone(seen=seen):
+            return {"seen": [{"id": name, "verdict": answer} for name, answer in seen]}
+        case NotReproduced(ends=ends):
+            return {
+                "ends": [
+                    {"id": name, "expected": expected, "verdict": verdict.answer, "reason": verdict.reason}
+                    for name, expected, verdict in ends
+                ]
+            }
+        case Inconclusive(reason=reason, before=before, after=after):
+            return {"reason": reason, "narrowed_to": [before, after]}
+        case NoRegression() | Found():
+            return {}
+
+
+def _finding(finding: Finding) -> Document:
+    before, after = _seen(finding.before), _seen(finding.after)
+    is_loss = finding.direction is Direction.LOSS
+    return (
+        _question(finding.question)
+        | {
+            "outcome": outcome_name(finding.outcome),
+            "source": finding.source,
+            "platform": finding.platform,
+            "strategy": finding.strategy,
+            "direction": finding.direction,
+            "last_good": before if is_loss else None,
+            "first_bad": after if is_loss else None,
+            "last_bad": None if is_loss else before,
+            "first_good": None if is_loss else after,
+            "untestable": [],
+            "lost": list(finding.changed_ops) if is_loss else [],
+            "gained": [] if is_loss else list(finding.changed_ops),
+            "losses": [msgspec.to_builtins(loss) for loss in finding.losses],
+            "changes": {"packages": _packages(finding.packages)},
+            "gate": finding.gate,
+            "newest_good": _build(finding.newest_good) if finding.newest_good else None,
+            "timeline": [_entry(entry) for entry in finding.timeline],
+            "commits": None,
+            "confirmation": None,
+            "cost": _cost(finding.cost),
+            "finished_at": _time(finding.finished_at),
+            "reproduce": finding.reproduce,
+            "run": None,
+        }
+        | _outcome_details(finding.outcome)
+    )
+
+
+def _plan(plan: Plan) -> Document:
+    return _question(plan.question) | {
+        "plan": {
+            "source": plan.source,
+            "strategy": plan.strategy,
+            "depth": plan.depth,
+            "builds": [build.id for build in plan.builds],
+            "at_most": plan.at_most,
+            "from_history": plan.from_history,
+            "first": list(plan.first),
+        },
+        "reproduce": plan.reproduce,
+    }
+
+
+def _check(check: Check) -> Document:
+    return _question(check.question) | {
+        "builds": [
+            _build(checked.build, checked.observation)
+            | {
+                "verdict": checked.verdict.answer,
+                "reason": checked.verdict.reason,
+                "kernels": _kernels(checked.observation),
+                "gate": checked.gate,
+            }
+            for checked in check.builds
+        ],
+        "cost": _cost(check.cost),
+    }
+
+
+def _inspection(inspection: Inspection) -> Document:
+    observation = inspection.seen.observation
+    return {
+        "build": _seen(inspection.seen),
+        "deep_gemm": msgspec.to_builtins(observation.deep_gemm),
+        "kernels": _kernels(observation),
+        "evidence_of": msgspec.to_builtins(observation.kernels),
+        "gate": _gate(observation.gate),
+        "packages": {package.name: package.version for package in observation.packages},
+        "version": observation.provenance.version,
+        "local_build": observation.provenance.local_build,
+        "commit": {"tag": None, "image": observation.provenance.commit, "match": None},
+        "libraries": msgspec.to_builtins(observation.libraries or ()),
+        "evidence": observation.evidence,
+        "from_history": inspection.seen.from_history,
+        "cost": _cost(inspection.cost),
+    }
+
+
+def _difference(difference: Difference) -> Document:
+    return {
+        "before": _seen(difference.before),
+        "after": _seen(difference.after),
+        "kernels": {change.arch: {"lost": change.lost, "gained": change.gained} for change in difference.archs},
+        "packages": _packages(difference.packages),
+        "gate": {"before": _gate(difference.gate[0]), "after": _gate(difference.gate[1])},
+        "commits": None,
+        "cost": _cost(difference.cost),
+    }
+
+
+def _timeline(timeline: Timeline) -> Document:
+    return {
+        "source": timeline.source,
+        "builds": [
+            _entry(entry) | {"kernels": {arch: len(ops) for arch, ops in _kernels(entry.observation).items()}}
+            for entry in timeline.entries
+        ],
+        "cost": _cost(timeline.cost),
+    }
