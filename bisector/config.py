@@ -44,7 +44,7 @@ class Config:
     """
 
     path: Path | None = None
-    pypi: PypiConfig = PypiConfig()
+    pypi: PypiConfig = field(default_factory=PypiConfig)
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 

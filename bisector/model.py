@@ -120,6 +120,41 @@ class Build:
     marks: tuple[Mark, ...] = ()
 
 
+# --- the source's own history ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One step of a branch.
+
+    Attributes:
+        sha: All 40 digits.
+        parent: The first parent, the step before on the branch; ``None`` for the very first.
+        committed_at: When it came onto the branch, UTC, as far as its committer's date tells.
+        title: The first line of its message, in one printable line.
+        pull_request: The number at the end of the title: ``… (#50000)``.
+    """
+
+    sha: str
+    parent: str | None
+    committed_at: datetime
+    title: str
+    pull_request: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DependencyPin:
+    """Which state of a dependency the source builds with.
+
+    Attributes:
+        repository: Where it is cloned from: ``https://github.com/deepseek-ai/DeepGEMM.git``.
+        revision: The commit, tag or branch that is checked out.
+    """
+
+    repository: str
+    revision: str
+
+
 # --- observations ----------------------------------------------------------------------------------------------------
 
 
@@ -165,8 +200,11 @@ class Kernel:
     entries: tuple[str, ...] = ()
 
 
+ANY_ARCH = "smxx"
+"""The key of kernels that serve every architecture."""
+
 Inventory: TypeAlias = Mapping[str, tuple[Kernel, ...]]
-"""Architecture (``sm120``) → its operations, sorted by name. ``smxx`` holds those that serve every architecture."""
+"""Architecture (``sm120``, or ``ANY_ARCH``) → its operations, sorted by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,9 +89,7 @@ class Inspection:
     @property
     def exit_code(self) -> int:
         """An unreadable library is no answer; an absent one is."""
-        return (
-            ExitCode.INCONCLUSIVE if self.seen.observation.deep_gemm.status == "unreadable" else ExitCode.HOLDS
-        )
+        return ExitCode.INCONCLUSIVE if self.seen.observation.deep_gemm.status == "unreadable" else ExitCode.HOLDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -222,7 +222,7 @@ def test_a_good_end_bounds_the_range_instead_of_the_limit() -> None:
 
 def test_a_bisection_that_found_all_good_says_how_few_it_asked() -> None:
     outcome = bisect("G" * 60)
-    assert outcome == NoRegression(tested=5)
+    assert outcome == NoRegression(tested=30)
 
 
 def test_a_bisection_that_found_all_bad_says_how_few_it_asked() -> None:

@@ -6,6 +6,7 @@ import json
 import shlex
 import signal
 import sys
+import traceback
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -13,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import rich_click as click
+from click.exceptions import Abort, ClickException, Exit
 from rich.console import Console
 
 from bisector.config import Config, default_history_path, load
 from bisector.errors import BisectorError, UsageError
 
-USAGE, INTERRUPTED = 2, 130
+USAGE, FAULT, INTERRUPTED = 2, 70, 130
 
 PLATFORM = "linux/amd64"
 SOURCE = "pypi:vllm"
@@ -76,7 +78,7 @@ def _option_names(command: click.Command) -> Collection[str]:
 @click.option("-v", "--verbose", is_flag=True, help="A line on stderr for everything that happens.")
 @click.version_option(version("bisector"), prog_name="bisector")
 @click.pass_context
-def bisector(context: click.Context, config: Config, **options: Any) -> None:
+def bisector(context: click.Context, /, config: Config, **options: Any) -> None:
     """Find the build that lost an architecture's kernels, without a GPU and without pulling it.
 
     Exit codes: 0 nothing lost, 1 regression found or a check failed, 2 usage or configuration,
@@ -95,12 +97,12 @@ def run(arguments: Sequence[str]) -> int:
         result = bisector.main(
             list(arguments), prog_name="bisector", standalone_mode=False, auto_envvar_prefix="BISECTOR"
         )
-    except click.exceptions.Exit as leave:
+    except Exit as leave:
         return leave.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, Abort):
         _say("Interrupted; what was read is kept. To go on:", f"  {shlex.join(['bisector', *arguments])}")
         return INTERRUPTED
-    except click.ClickException as error:
+    except ClickException as error:
         if "--json" not in arguments:
             error.show()
             return USAGE
@@ -109,8 +111,12 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(error, as_json="--json" in arguments)
     except BrokenPipeError:
         # The reader of our output has gone; nothing more can be told, and Python must not try at exit.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return 0
+    except Exception:  # noqa: BLE001 - the last resort: exit 1 would tell a script "regression found"
+        traceback.print_exc()
+        _say("This is a fault in bisector itself; please report it with the lines above.")
+        return FAULT
     return result if isinstance(result, int) else 0
 
 

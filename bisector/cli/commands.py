@@ -46,7 +46,7 @@ _SOURCE = click.option(
 @_JSON
 @click.pass_obj
 def find_regression(
-    settings: Settings, *, platform: str, refresh: bool, as_json: bool, only_plan: bool, **options: Any
+    settings: Settings, /, *, platform: str, refresh: bool, as_json: bool, only_plan: bool, **options: Any
 ) -> int:
     """Find the build that lost an architecture's kernels, and what else changed in it."""
     from bisector.cli import requests  # noqa: PLC0415 - heavy imports wait until a command runs
@@ -74,7 +74,7 @@ def find_regression(
 @_JSON
 @click.pass_obj
 def check(
-    settings: Settings, *, builds: tuple[str, ...], arch: str, require: tuple[str, ...], **options: Any
+    settings: Settings, /, *, builds: tuple[str, ...], arch: str, require: tuple[str, ...], **options: Any
 ) -> int:
     """The gate before adopting a build: exit 0 if it has the kernels, 1 if it has not.
 
@@ -99,7 +99,7 @@ def check(
 @_REFRESH
 @_JSON
 @click.pass_obj
-def inspect(settings: Settings, *, build: str, all_libraries: bool, **options: Any) -> int:
+def inspect(settings: Settings, /, *, build: str, all_libraries: bool, **options: Any) -> int:
     """What a build contains: operations by architecture, versions, gate, provenance."""
     from bisector.cli import requests  # noqa: PLC0415
     from bisector.jobs.inspect import inspect as job  # noqa: PLC0415
@@ -119,7 +119,7 @@ def inspect(settings: Settings, *, build: str, all_libraries: bool, **options: A
 @_REFRESH
 @_JSON
 @click.pass_obj
-def diff(settings: Settings, *, before: str, after: str, **options: Any) -> int:
+def diff(settings: Settings, /, *, before: str, after: str, **options: Any) -> int:
     """Kernels lost and gained between two builds, and the packages that changed."""
     from bisector.cli import requests  # noqa: PLC0415
     from bisector.jobs.inspect import diff as job  # noqa: PLC0415
@@ -134,7 +134,7 @@ def diff(settings: Settings, *, before: str, after: str, **options: Any) -> int:
 @_PLATFORM
 @_JSON
 @click.pass_obj
-def builds(settings: Settings, *, source: str, platform: str, as_json: bool) -> int:
+def builds(settings: Settings, /, *, source: str, platform: str, as_json: bool) -> int:
     """The stream as a timeline, with what the history knows of each build."""
     from bisector.cli import requests  # noqa: PLC0415
     from bisector.jobs.timeline import timeline as job  # noqa: PLC0415

@@ -185,10 +185,11 @@ async def find(request: Request, *, resolve: Resolve, probe: Probe) -> Finding:
     """
     run = await _prepare(request, resolve=resolve, probe=probe)
     outcome = await run.to_the_end()
-    if run.search.reversed:
-        raise ReversedRange(f"The good build {request.good} is newer than the bad one {request.bad}.")
-    if isinstance(outcome, Inconclusive) and run.unavailable:
-        raise run.unavailable
+    if isinstance(outcome, Inconclusive):
+        if run.search.reversed:
+            raise ReversedRange(f"The good build {request.good} is newer than the bad one {request.bad}")
+        if run.unavailable:
+            raise run.unavailable
     return _finding(run, outcome)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisector.jobs.probe import Probe
 from bisector.jobs.resolve import Resolve
 from bisector.kernels.inventory import gained, lost, package_changes
-from bisector.model import Depth
+from bisector.model import ANY_ARCH, Depth
 from bisector.results import ArchChange, Difference, Inspection
 
 
@@ -17,12 +17,17 @@ async def inspect(spelling: str, *, resolve: Resolve, probe: Probe, all_librarie
     return Inspection(seen=seen, cost=tally.cost(builds=1))
 
 
+def in_order(arch: str) -> tuple[bool, int, str]:
+    """Sorts sm90 before sm100, and what serves every architecture last."""
+    return arch == ANY_ARCH, len(arch), arch
+
+
 async def diff(before: str, after: str, *, resolve: Resolve, probe: Probe) -> Difference:
     """What ``after`` lost, gained and changed over ``before``."""
     tally = probe.tally()
     old = await probe.look(await resolve.build(before), Depth.KERNELS, tally)
     new = await probe.look(await resolve.build(after), Depth.KERNELS, tally)
-    archs = sorted({*old.observation.kernels, *new.observation.kernels}, key=lambda arch: (len(arch), arch))
+    archs = sorted({*old.observation.kernels, *new.observation.kernels}, key=in_order)
     changes = (
         ArchChange(
             arch=arch,

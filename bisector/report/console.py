@@ -11,9 +11,10 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bisector.model import LibraryStatus, Observation
+from bisector.model import ANY_ARCH, LibraryStatus, Observation
 from bisector.report.finding import finding_parts, plan_parts
 from bisector.report.words import (
+    Paste,
     asked,
     build_line,
     cost_line,
@@ -33,10 +34,13 @@ from bisector.results import Check, Difference, Finding, Inspection, Plan, Timel
 
 
 def render(result: Check | Difference | Finding | Inspection | Plan | Timeline, console: Console) -> None:
-    """Print a result."""
-    for part in _parts(result):
-        # Lines to paste must stay whole when piped, so nothing but tables wraps there.
-        console.print(part, soft_wrap=not console.is_terminal and isinstance(part, Text))
+    """Print a result; lines to paste are never broken."""
+    with console.capture() as capture:
+        for part in _parts(result):
+            console.print(part, soft_wrap=isinstance(part, Paste))
+    for line in capture.get().splitlines():
+        # Tables fill their columns with blanks, which nobody wants to copy.
+        console.file.write(f"{line.rstrip()}\n")
 
 
 def _parts(result: Check | Difference | Finding | Inspection | Plan | Timeline) -> Iterator[RenderableType]:
@@ -53,6 +57,10 @@ def _parts(result: Check | Difference | Finding | Inspection | Plan | Timeline) 
             return _difference(result)
         case Timeline():
             return _timeline(result)
+
+
+def _arch_title(arch: str) -> str:
+    return "any architecture" if arch == ANY_ARCH else arch
 
 
 def _check(check: Check) -> Iterator[RenderableType]:
@@ -76,8 +84,7 @@ def _inspection(inspection: Inspection) -> Iterator[RenderableType]:
     yield Text(build_line(seen.build, observation), style="bold")
     yield pairs(_facts(observation))
     for arch, kernels in observation.kernels.items():
-        title = "any architecture" if arch == "smxx" else arch
-        yield section(f"{title}: {count(len(kernels), 'operation')}", names(kernel.op for kernel in kernels))
+        yield section(f"{_arch_title(arch)}: {count(len(kernels), 'operation')}", names(kernel.op for kernel in kernels))
     if observation.packages:
         rows = ((safe(package.name), Text(safe(package.version))) for package in observation.packages)
         yield section("Packages", pairs(rows))
@@ -124,7 +131,7 @@ def _difference(difference: Difference) -> Iterator[RenderableType]:
     sides = (("before", difference.before), ("after", difference.after))
     yield pairs((label, Text(build_line(seen.build, seen.observation))) for label, seen in sides)
     for change in difference.archs:
-        title = "any architecture" if change.arch == "smxx" else change.arch
+        title = _arch_title(change.arch)
         if change.lost:
             yield section(f"{title} lost {count(len(change.lost), 'operation')}", names(change.lost))
         if change.gained:
@@ -142,7 +149,7 @@ def _difference(difference: Difference) -> Iterator[RenderableType]:
 def _timeline(timeline: Timeline) -> Iterator[RenderableType]:
     yield Text(f"{safe(timeline.source)}: {count(len(timeline.entries), 'build')}", style="bold")
     archs = sorted(
-        {arch for entry in timeline.entries if entry.observation for arch in entry.observation.kernels} - {"smxx"},
+        {arch for entry in timeline.entries if entry.observation for arch in entry.observation.kernels} - {ANY_ARCH},
         key=lambda arch: (len(arch), arch),
     )
     table = Table.grid(padding=(0, 2))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from rich.console import RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -31,7 +32,8 @@ from bisector.report.words import (
     names,
     package_rows,
     pairs,
-    pin_lines,
+    paste,
+    pin_line,
     safe,
     section,
 )
@@ -52,16 +54,22 @@ def finding_parts(finding: Finding) -> Iterator[RenderableType]:
         yield section("The two builds", pairs(_sides(finding)))
     elif isinstance(finding.outcome, NotReproduced):
         yield section("What was found", pairs(_failed_ends(finding.outcome)))
+    yield from _pins(finding)
+    if sentence := _gate(finding):
+        yield section("Gate", Text(sentence))
     if finding.timeline:
         yield section("Timeline", _timeline(finding))
+        yield Padding(legend(), (0, 0, 0, 2))
     if finding.changed_ops:
         verb = "Lost" if finding.direction is Direction.LOSS else "Gained"
         yield section(f"{verb} {count(len(finding.changed_ops), 'operation')}", names(finding.changed_ops))
     if finding.packages:
         yield section("Also changed", package_rows(finding.packages))
-    yield from _advice(finding)
+    earlier = finding.losses[:-1] if finding.direction is Direction.LOSS else finding.losses
+    if earlier:
+        yield section("Other losses seen", Text("\n".join(loss_line(loss) for loss in earlier)))
     yield section("Cost", Text(cost_line(finding.cost)))
-    yield section("Ask again", Text(finding.reproduce))
+    yield from paste("Ask again", finding.reproduce)
 
 
 def headline(finding: Finding) -> str:
@@ -81,7 +89,9 @@ def headline(finding: Finding) -> str:
                 f"{count(len(untestable), 'build')} between them cannot be tested."
             )
         case NotReproduced(ends=ends):
-            said = "; ".join(f"{name} was given as {expected} and is {verdict.answer}" for name, expected, verdict in ends)
+            said = "; ".join(
+                f"{name} was given as {expected} and is {verdict.answer}" for name, expected, verdict in ends
+            )
             return f"{what} in {where}: not reproduced. {said}."
         case NonMonotone():
             return f"{what} in {where}: more than one change, and no single answer."
@@ -152,19 +162,19 @@ def _notes(finding: Finding) -> dict[str, str]:
     return notes
 
 
-def _advice(finding: Finding) -> Iterator[RenderableType]:
-    side = finding.after if finding.direction is Direction.LOSS else finding.before
-    if side and (sentence := gate_sentence(finding.gate, finding.question, side.build)):
-        yield section("Gate", Text(sentence))
-    earlier = finding.losses[:-1] if finding.direction is Direction.LOSS else finding.losses
-    if earlier:
-        yield section("Other losses seen", Text("\n".join(loss_line(loss) for loss in earlier)))
+def _pins(finding: Finding) -> Iterator[RenderableType]:
     good = finding.before if finding.direction is Direction.LOSS else finding.after
-    if good:
-        yield section("Pin", pin_lines(good.build))
-        newest = finding.newest_good
-        if newest and newest.id != good.build.id:
-            yield section("Or, the newest that has them", pin_lines(newest))
+    if good is None:
+        return
+    yield from paste("Pin the last good one" if finding.direction is Direction.LOSS else "Pin it", pin_line(good.build))
+    newest = finding.newest_good
+    if newest and newest.id != good.build.id:
+        yield from paste("Or the newest that has them", pin_line(newest))
+
+
+def _gate(finding: Finding) -> str | None:
+    side = finding.after if finding.direction is Direction.LOSS else finding.before
+    return gate_sentence(finding.gate, finding.question, side.build) if side else None
 
 
 def plan_parts(plan: Plan) -> Iterator[RenderableType]:
@@ -179,9 +189,9 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
             ("looks at", Text("file names only" if plan.depth == "names" else "the library of each build")),
             ("at most", Text(f"{count(plan.at_most, 'build')}, {plan.from_history} of them known already")),
             ("first", names(plan.first)),
-            ("run", Text(plan.reproduce)),
         ]
     )
+    yield from paste("To do it", plan.reproduce)
 
 
 def legend() -> Text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from rich.console import Group, RenderableType
@@ -134,13 +134,26 @@ def pairs(rows: Iterable[tuple[str, RenderableType]]) -> Table:
 
 def package_rows(changes: Iterable[PackageChange]) -> Table:
     """Packages that differ."""
-    return pairs((safe(change.name), Text(f"{_version(change.before)} → {_version(change.after)}")) for change in changes)
+    return pairs(
+        (safe(change.name), Text(f"{_version(change.before)} → {_version(change.after)}")) for change in changes
+    )
 
 
 def _version(version: str | None) -> str:
     return safe(version) if version else "(none)"
 
 
-def pin_lines(build: Build) -> Text:
-    """The line to paste, broken as requirements files may be, so that it fits 80 columns."""
-    return Text((build.pin or build.spec).replace(" --hash=", " \\\n  --hash="))
+class Paste(Text):
+    """Text to copy: printed from the first column and never wrapped."""
+
+
+def paste(title: str, line: str) -> Iterator[RenderableType]:
+    """A heading and a line to copy, after a blank line."""
+    yield Text()
+    yield Text(title, style="bold")
+    yield Paste(line)
+
+
+def pin_line(build: Build) -> str:
+    """The line that uses exactly this build, broken where requirements files may be, to fit 80 columns."""
+    return (build.pin or build.spec).replace(" --hash=", " \\\n  --hash=")

@@ -10,7 +10,7 @@ What a search promises:
   them but builds known to be untestable. No pair is ever named across a build that was not tested.
 - With several losses the latest is the answer, and ``Search.losses()`` lists every one the verdicts show.
 - ``NoRegression`` needs the newest build of the range to be good. If it cannot be tested, what it lost is unknown.
-  A sweep has tested the whole range; a bisection has sampled it, which ``tested`` below the builds in range shows.
+  A sweep has tested the whole range; a bisection every other build of it, so that a loss of one build can hide.
 - Ends that were given are tested first, both of them, and an end that does not hold is ``NotReproduced``.
 
 The direction decides from where the range is walked. A loss is looked for from the bad end, or from the newest build,
@@ -24,7 +24,8 @@ change, more than one is seen, and untestable builds hide the latest, there is n
 builds is then the most that can be said. A verdict that is overruled later needs no outcome of its own: the search goes
 on from what is then known.
 
-Measured reasons: bisection costs ⌈log2 n⌉ but cannot see a loss that was regained; a sweep costs n and sees all.
+Measured reasons: between two ends a bisection costs ⌈log2 n⌉ and cannot see a loss that was regained; a sweep costs n
+and sees all.
 """
 
 from bisector.search.search import Search

@@ -12,6 +12,9 @@ from bisector.search.walk import Walk
 _GALLOP = 4
 """How much further each look back goes; never worse than doubling for changes six or more builds away."""
 
+_STRIDE = 2
+"""How far apart builds are looked at while nothing shows that there was a change at all."""
+
 _SAMPLES_PER_DOUBLING = 3
 """How many builds a range may cost, per doubling of its length, before an unexplained change is given up."""
 
@@ -32,8 +35,9 @@ def _distinct(positions: Iterable[int], k: int) -> list[int]:
 def _look_back(walk: Walk) -> Iterator[int]:
     """Positions at growing distance that have to be tested before both sides of a change are known.
 
-    The end in effect comes first. When it shows the far answer already, the change nearest to it may be over again:
-    the look goes back to something that shows the near answer, and from there on to the far one.
+    The end in effect comes first. When it shows the far answer already, the change nearest to it may be over again, and
+    growing steps would pass over it: every other build is looked at until one shows the near answer, so that only an
+    interval of a single build can hide. From there on the steps grow towards the far answer.
     """
     start = walk.first()
     if start is None:
@@ -42,8 +46,9 @@ def _look_back(walk: Walk) -> Iterator[int]:
         yield start
     last = len(walk.builds) - 1
     near = next((at for at in walk.tested() if walk.answers[at] is walk.near), None)
-    if near != start:
-        yield from _gallop(walk, start, last if near is None else near)
+    if near is None:
+        for position in range(start + _STRIDE, last + 1, _STRIDE):
+            yield from _land(walk, position, start, last)
     if near is not None and walk.bracket() is None:
         yield from _gallop(walk, near, last)
 
