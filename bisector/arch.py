@@ -255,6 +255,9 @@ class Served:
 
 _DEEP_GEMM = {9: Arch(9, 0), 10: Arch(10, 0), 12: Arch(12, 0)}
 
+DEEP_GEMM = tuple(_DEEP_GEMM.values())
+"""The architectures DeepGEMM has ever had kernels for, oldest first."""
+
 _DEEP_GEMM_NOTES = {
     _OLD_THOR: "sm101 is sent to DeepGEMM's sm100 kernels, but attention then asks for sm101 headers, which it lacks",
     Arch(10, 7): "sm107 is sent to DeepGEMM's sm100 kernels, which are reported not to load there (vLLM PR 58022)",

@@ -5,8 +5,8 @@ Frozen, without behaviour beyond their own fields.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
@@ -158,11 +158,19 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEntry:
-    """One build of a stream and what is known of it; ``verdict`` is ``None`` where nobody looked."""
+    """One build of a stream and what is known of it.
+
+    Attributes:
+        build: The build.
+        verdict: The answer to the question of a search; ``None`` where nobody looked.
+        observation: What was seen, as deep as anybody looked.
+        kernels: Architecture → whether it has any kernels for it, where a whole stream is shown.
+    """
 
     build: Build
     verdict: Verdict | None = None
     observation: Observation | None = None
+    kernels: Mapping[str, Verdict] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

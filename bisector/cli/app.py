@@ -82,7 +82,7 @@ def bisector(context: click.Context, /, config: Config, **options: Any) -> None:
     """Find the build that lost an architecture's kernels, without a GPU and without pulling it.
 
     Exit codes: 0 nothing lost, 1 regression found or a check failed, 2 usage or configuration,
-    3 inconclusive, 4 something outside is unavailable, 130 interrupted.
+    3 inconclusive, 4 something outside is unavailable, 70 a fault in bisector, 130 interrupted.
     """
     context.obj = Settings(config=config, **options)
 

@@ -11,8 +11,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bisector.model import ANY_ARCH, LibraryStatus, Observation
-from bisector.report.finding import finding_parts, plan_parts
+from bisector.model import ANY_ARCH, Answer, Depth, LibraryStatus, Observation
+from bisector.report.finding import finding_parts, legend, plan_parts
 from bisector.report.words import (
     Paste,
     asked,
@@ -30,7 +30,7 @@ from bisector.report.words import (
     section,
     size,
 )
-from bisector.results import Check, Difference, Finding, Inspection, Plan, Timeline
+from bisector.results import Check, Difference, Finding, Inspection, Plan, Timeline, TimelineEntry
 
 
 def render(result: Check | Difference | Finding | Inspection | Plan | Timeline, console: Console) -> None:
@@ -84,7 +84,8 @@ def _inspection(inspection: Inspection) -> Iterator[RenderableType]:
     yield Text(build_line(seen.build, observation), style="bold")
     yield pairs(_facts(observation))
     for arch, kernels in observation.kernels.items():
-        yield section(f"{_arch_title(arch)}: {count(len(kernels), 'operation')}", names(kernel.op for kernel in kernels))
+        heading = f"{_arch_title(arch)}: {count(len(kernels), 'operation')}"
+        yield section(heading, names(kernel.op for kernel in kernels))
     if observation.packages:
         rows = ((safe(package.name), Text(safe(package.version))) for package in observation.packages)
         yield section("Packages", pairs(rows))
@@ -148,10 +149,7 @@ def _difference(difference: Difference) -> Iterator[RenderableType]:
 
 def _timeline(timeline: Timeline) -> Iterator[RenderableType]:
     yield Text(f"{safe(timeline.source)}: {count(len(timeline.entries), 'build')}", style="bold")
-    archs = sorted(
-        {arch for entry in timeline.entries if entry.observation for arch in entry.observation.kernels} - {ANY_ARCH},
-        key=lambda arch: (len(arch), arch),
-    )
+    archs = tuple(dict.fromkeys(arch for entry in timeline.entries for arch in entry.kernels))
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, style="dim")
@@ -162,16 +160,20 @@ def _timeline(timeline: Timeline) -> Iterator[RenderableType]:
     for entry in timeline.entries:
         build = entry.build
         remarks = [*build.marks, *(["no files for this platform"] if build.location is None else [])]
-        cells = [_operations(entry.observation, arch) for arch in archs]
+        cells = [_operations(entry, arch) for arch in archs]
         table.add_row(safe(build.id), day(build.published_at), *cells, ", ".join(remarks))
     yield table
-    if not archs:
+    if archs:
+        yield Text()
+        yield legend()
+    else:
         yield Text("The history knows no kernels of these builds yet; find-regression and inspect read them.")
 
 
-def _operations(observation: Observation | None, arch: str) -> str:
-    if observation is None or observation.depth == "names":
-        return "·"
-    if observation.deep_gemm.status is LibraryStatus.UNREADABLE:
-        return "?"
-    return str(len(observation.kernels.get(arch, ())) or "–")
+def _operations(entry: TimelineEntry, arch: str) -> Text:
+    """How many operations, where the library was read; else the mark of the answer."""
+    verdict = entry.kernels.get(arch)
+    observation = entry.observation
+    if verdict and observation and verdict.answer is Answer.GOOD and observation.depth is Depth.KERNELS:
+        return Text(str(len(observation.kernels.get(arch, ()))), style="green")
+    return mark(verdict)

@@ -23,6 +23,7 @@ from bisector.report.words import (
     MARKS,
     asked,
     build_line,
+    command_line,
     cost_line,
     count,
     day,
@@ -69,7 +70,7 @@ def finding_parts(finding: Finding) -> Iterator[RenderableType]:
     if earlier:
         yield section("Other losses seen", Text("\n".join(loss_line(loss) for loss in earlier)))
     yield section("Cost", Text(cost_line(finding.cost)))
-    yield from paste("Ask again", finding.reproduce)
+    yield from paste("Ask again", command_line(finding.reproduce))
 
 
 def headline(finding: Finding) -> str:
@@ -191,7 +192,7 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
             ("first", names(plan.first)),
         ]
     )
-    yield from paste("To do it", plan.reproduce)
+    yield from paste("To do it", command_line(plan.reproduce))
 
 
 def legend() -> Text:

@@ -270,7 +270,7 @@ def _timeline(timeline: Timeline) -> Document:
     return {
         "source": timeline.source,
         "builds": [
-            _entry(entry) | {"kernels": {arch: len(ops) for arch, ops in _kernels(entry.observation).items()}}
+            _entry(entry) | {"kernels": {arch: verdict.answer for arch, verdict in entry.kernels.items()}}
             for entry in timeline.entries
         ],
         "cost": _cost(timeline.cost),

@@ -23,6 +23,7 @@ MARKS = {
 """A mark says its answer by shape; colour only repeats it."""
 
 _LONGEST = 200
+_WIDTH = 77
 
 
 def safe(text: object) -> str:
@@ -152,6 +153,18 @@ def paste(title: str, line: str) -> Iterator[RenderableType]:
     yield Text()
     yield Text(title, style="bold")
     yield Paste(line)
+
+
+def command_line(command: str) -> str:
+    """A command to copy, continued on further lines where it is longer than a terminal is wide."""
+    lines = [""]
+    for word in command.replace(" --", "\0--").split("\0"):
+        if len(lines[-1]) + len(word) > _WIDTH:
+            lines[-1] += " \\"
+            lines.append(f"  {word}")
+        else:
+            lines[-1] += f" {word}" if lines[-1] else word
+    return "\n".join(lines)
 
 
 def pin_line(build: Build) -> str:

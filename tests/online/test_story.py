@@ -145,9 +145,7 @@ def test_what_a_look_costs(ask: Ask, tmp_path: Path) -> None:
         (("find-regression", "--arch", "sm120", "--source", "nowhere:x"), 2, "nowhere:x"),
     ],
 )
-def test_bad_input_gets_a_sentence_and_a_way_on(
-    ask: Ask, arguments: tuple[str, ...], code: int, says: str
-) -> None:
+def test_bad_input_gets_a_sentence_and_a_way_on(ask: Ask, arguments: tuple[str, ...], code: int, says: str) -> None:
     answer = ask(*arguments)
     assert answer.exit_code == code
     assert says in answer.err
