@@ -6,11 +6,11 @@ there passes the contract tests in ``tests/contracts``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from bisector.model import Build, Depth, Digest, EvidenceKind, Location, Observation, Verdict
 
@@ -46,14 +46,36 @@ class FoundFiles:
     digest: Digest
 
 
+END_OF_LAYER: Final = "\U0010ffff"
+"""Sorts after every path; see :meth:`Selection.satisfied`."""
+
+
 class Selection(Protocol):
-    """What a reader wants of an artifact: some paths only by name, few by content."""
+    """What a reader wants of an artifact: some paths only by name, few by content.
+
+    ``key``, ``enters`` and ``satisfied`` are asked only where files come one after another: in image layers.
+    """
+
+    @property
+    def key(self) -> str:
+        """What is wanted, in a short word: whatever was read under an equal key need not be read again."""
 
     def lists(self, path: str) -> bool:
         """Whether the presence of this path matters."""
 
     def reads(self, paths: Sequence[str]) -> Sequence[str]:
         """Of the listed paths, those whose content is wanted; fewest first that suffice."""
+
+    def enters(self, directory: str) -> bool:
+        """Whether a path that matters could lie in or below this directory."""
+
+    def satisfied(self, listed: Collection[str], last: str) -> bool:
+        """Given what a layer has shown so far and the path just passed, whether the rest of it cannot matter.
+
+        Asked only of layers whose paths come in order, component by component, so that a directory that was left
+        does not come back. ``last`` itself is not in ``listed`` yet; ``END_OF_LAYER`` means that everything passed,
+        and asks whether the layers below can matter.
+        """
 
 
 class Artifact(Protocol):
@@ -172,5 +194,5 @@ Event: TypeAlias = Listed | Probing | Probed | Narrowed
 class Progress(Protocol):
     """Is told what happens while a job runs."""
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event, /) -> None:
         """Take note; must not raise and must not wait."""

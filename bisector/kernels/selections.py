@@ -95,8 +95,13 @@ class Kernels(Names):
         return [path for path in wanted if path is not None]
 
     def satisfied(self, listed: Collection[str], last: str) -> bool:
-        """Once the sources have passed too."""
-        return all(first(pattern, listed) for pattern in _SOURCES) and Names.satisfied(self, listed, last)
+        """Once the version and the gate have passed too.
+
+        METADATA is taken where it comes for nothing. In a layer it is the very last file, and waiting for it would
+        cost twice as much as all the rest.
+        """
+        waited_for = (VERSION_MODULE, GATE)
+        return all(first(pattern, listed) for pattern in waited_for) and Names.satisfied(self, listed, last)
 
 
 @dataclass(frozen=True, slots=True)
