@@ -14,7 +14,7 @@
         ├── RateLimited                   asked to wait
         └── HistoryUnavailable            the history file cannot be opened or written
 
-A message says what failed and on what, in one sentence; the hint says what to do next.
+A message says what failed and on what, in one sentence without its full stop; the hint says what to do next.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BisectorError(Exception):
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
-        self.message = message
+        self.message = message.removesuffix(".")
         self.hint = hint or self.default_hint
 
 

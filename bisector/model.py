@@ -333,7 +333,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """An answer, why, and until when it may be believed (``None``: for good)."""
+    """An answer, why (a phrase, without a full stop), and until when it may be believed (``None``: for good)."""
 
     answer: Answer
     reason: str = ""

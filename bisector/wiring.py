@@ -16,8 +16,8 @@ from bisector.history.store import History
 from bisector.http import Http
 from bisector.jobs.probe import Probe
 from bisector.jobs.resolve import Resolve
-from bisector.kernels.reader import Reader
 from bisector.kernels.parser import LibraryParser
+from bisector.kernels.reader import Reader
 from bisector.model import Platform
 from bisector.ports import BuildStream, Event, Progress
 from bisector.streams.pip_index import pip_index

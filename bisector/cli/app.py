@@ -125,7 +125,7 @@ def _fail(error: BisectorError, *, as_json: bool) -> int:
         from bisector.report import plain  # noqa: PLC0415 - only here, so that --help stays quick
 
         click.echo(json.dumps(plain.error(error)))
-    _say(f"Error: {error.message}", error.hint)
+    _say(f"Error: {error.message}.", error.hint)
     return error.exit_code
 
 

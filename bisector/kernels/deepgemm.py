@@ -77,14 +77,14 @@ def find(paths: Iterable[str], *, alone: bool = False) -> Place | None:
 def seen(place: Place | None) -> DeepGemm:
     """What the names alone tell."""
     if place is None:
-        return DeepGemm(status=LibraryStatus.ABSENT, reason="DeepGEMM is not bundled: there is no deep_gemm package.")
+        return DeepGemm(status=LibraryStatus.ABSENT, reason="DeepGEMM is not bundled")
     library = DeepGemm(status=LibraryStatus.PRESENT, files=place.libraries, headers=place.headers)
     if not place.libraries:
         what = "Python files are" if place.init else "headers are"
-        reason = f"DeepGEMM's {what} there, its library is not (the extension is optional in vLLM's build)."
+        reason = f"DeepGEMM's {what} there, its library is not (the extension is optional in vLLM's build)"
         return replace(library, status=LibraryStatus.ABSENT, reason=reason)
     if not place.headers:
-        reason = "DeepGEMM's library is there without its kernel headers, so names alone do not tell what it has."
+        reason = "DeepGEMM's library is there without its kernel headers, so names alone do not tell what it has"
         return replace(library, status=LibraryStatus.UNREADABLE, reason=reason)
     return library
 
@@ -95,12 +95,12 @@ def opened(place: Place, templates: Templates, version: str | None) -> tuple[Dee
     kernels = inventory(templates, place.headers or None) if templates.count else {}
     if not kernels:
         reason = (
-            f"No JIT template could be read in {place.libraries[0]}."
+            f"No JIT template could be read in {place.libraries[0]}"
             if not templates.count
-            else f"None of the {templates.count} JIT templates in {place.libraries[0]} names an architecture."
+            else f"None of the {templates.count} JIT templates in {place.libraries[0]} names an architecture"
         )
         return replace(library, status=LibraryStatus.UNREADABLE, reason=reason), {}
-    note = None if place.headers else "Read from the library alone; headers not checked."
+    note = None if place.headers else "Read from the library alone; headers not checked"
     return replace(library, status=LibraryStatus.PRESENT, reason=note), kernels
 
 

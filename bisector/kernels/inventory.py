@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bisector.model import Answer, Depth, Kernel, LibraryStatus, Observation, Verdict
+from bisector.model import ANY_ARCH, Answer, Depth, Kernel, LibraryStatus, Observation, Verdict
 from bisector.results import PackageChange
-
-ANY_ARCH = "smxx"
-"""The architecture under which kernels stand that serve all of them."""
 
 
 def operations(observation: Observation, arch: str) -> tuple[str, ...]:
@@ -65,9 +62,9 @@ def carries(observation: Observation, arch: str, require: Sequence[str] = ()) ->
     library = observation.deep_gemm
     match library.status:
         case LibraryStatus.UNREADABLE:
-            return Verdict(answer=Answer.UNTESTABLE, reason=library.reason or "DeepGEMM could not be read.")
+            return Verdict(answer=Answer.UNTESTABLE, reason=library.reason or "DeepGEMM could not be read")
         case LibraryStatus.ABSENT:
-            return Verdict(answer=Answer.BAD, reason=library.reason or "DeepGEMM is not bundled.")
+            return Verdict(answer=Answer.BAD, reason=library.reason or "not bundled")
         case LibraryStatus.PRESENT:
             return _carries(observation, arch, require)
 
@@ -80,11 +77,11 @@ def _carries(observation: Observation, arch: str, require: Sequence[str]) -> Ver
     else:
         count, what = len(kernels), f"{arch} kernel"
     if not count:
-        return Verdict(answer=Answer.BAD, reason=f"DeepGEMM is bundled without any {what}.")
+        return Verdict(answer=Answer.BAD, reason=f"bundled without any {what}")
     names = _names([*kernels, *observation.kernels.get(ANY_ARCH, ())])
     missing = [op for op in require if _plain(op) not in names]
     if missing:
-        return Verdict(answer=Answer.BAD, reason=f"DeepGEMM's {arch} kernels lack {', '.join(missing)}.")
+        return Verdict(answer=Answer.BAD, reason=f"the {arch} kernels lack {', '.join(missing)}")
     return Verdict(answer=Answer.GOOD, reason=f"{count} {what}{'s' if count > 1 else ''}")
 
 

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from bisector.errors import Unreadable
-from bisector.model import Inventory, Kernel
+from bisector.model import ANY_ARCH, Inventory, Kernel
 
 MARK = b"__instantiate_kernel"
 """What every JIT template defines."""
@@ -29,7 +29,7 @@ MARK = b"__instantiate_kernel"
 MOST_STRINGS = 4096
 """Forty are usual; a file with a hundred times as many was made to exhaust its reader."""
 
-ANY_ARCH = "sm{}"
+OPEN_ARCH = "sm{}"
 """How a template spells the architecture that the library finds at run time."""
 
 _ARCH = r"sm(?:\d{1,4}|\{\}|xx)"
@@ -128,7 +128,7 @@ def inventory(templates: Templates, headers: Collection[str] | None) -> Inventor
         lone.update(units)
     for unit in lone - standing:
         kernels[arch_and_op(unit)].units.add(unit)
-    archs = sorted({arch for arch, _ in kernels}, key=lambda arch: (len(arch), arch))
+    archs = sorted({arch for arch, _ in kernels}, key=lambda arch: (arch == ANY_ARCH, len(arch), arch))
     return {
         arch: tuple(
             Kernel(op=op, units=tuple(sorted(evidence.units)), entries=tuple(sorted(evidence.entries)))
@@ -141,7 +141,7 @@ def inventory(templates: Templates, headers: Collection[str] | None) -> Inventor
 
 def _units(template: Template, headers: Collection[str] | None) -> Iterator[str]:
     for include in template.includes:
-        if ANY_ARCH in include:
+        if OPEN_ARCH in include:
             yield from _expanded(include, headers)
         elif headers is None or include in headers:
             yield include
@@ -149,16 +149,16 @@ def _units(template: Template, headers: Collection[str] | None) -> Iterator[str]
 
 def _entries(template: Template, headers: Collection[str] | None) -> Iterator[str]:
     for entry in template.entries:
-        if ANY_ARCH not in entry:
+        if OPEN_ARCH not in entry:
             yield entry
             continue
         # The string that formats an entry may stand apart from the one that includes its header.
-        includes = [include for include in template.includes if ANY_ARCH in include]
-        for include in includes or [f"impls/{ANY_ARCH}_{arch_and_op(entry)[1]}.cuh"]:
+        includes = [include for include in template.includes if OPEN_ARCH in include]
+        for include in includes or [f"impls/{OPEN_ARCH}_{arch_and_op(entry)[1]}.cuh"]:
             for unit in _expanded(include, headers):
-                yield entry.replace(ANY_ARCH, arch_and_op(unit)[0])
+                yield entry.replace(OPEN_ARCH, arch_and_op(unit)[0])
 
 
 def _expanded(include: str, headers: Collection[str] | None) -> Iterator[str]:
-    pattern = re.compile(re.escape(include).replace(re.escape(ANY_ARCH), r"sm[0-9]+"))
+    pattern = re.compile(re.escape(include).replace(re.escape(OPEN_ARCH), r"sm[0-9]+"))
     yield from filter(pattern.fullmatch, headers or ())

@@ -67,7 +67,7 @@ def test_local_files_are_builds_too(bisector: CommandLine, tmp_path: Path, form:
         ("hostile.so", b"\x7fELF\x02\x01\x01" + b"\xff" * 200, 3, "unreadable"),
     ],
 )
-def test_a_file_that_cannot_be_understood_is_no_answer(  # noqa: PLR0913
+def test_a_file_that_cannot_be_understood_is_no_answer(
     bisector: CommandLine, tmp_path: Path, name: str, content: bytes, code: int, status: str | None
 ) -> None:
     path = tmp_path / name

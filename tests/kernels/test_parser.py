@@ -99,7 +99,7 @@ def with_header(offset: int, value: bytes) -> bytes:
 async def test_what_is_no_whole_library_is_unreadable(parser: LibraryParser, library: bytes, reason: str) -> None:
     with pytest.raises(Unreadable) as caught:
         await parser.templates(library, name="vllm/x.so")
-    assert caught.value.message.startswith(f"vllm/x.so cannot be read. {reason}")
+    assert f"{caught.value.message}.".startswith(f"vllm/x.so cannot be read. {reason}")
 
 
 async def test_a_section_beyond_the_end_is_unreadable(parser: LibraryParser) -> None:
@@ -129,7 +129,7 @@ async def test_a_library_that_costs_too_much_costs_one_observation(limits: Limit
     async with LibraryParser(limits) as parser:
         with pytest.raises(Unreadable) as caught:
             await parser.templates(library, name="x.so")
-        assert caught.value.message == f"x.so cannot be read: {reason}."
+        assert caught.value.message == f"x.so cannot be read: {reason}"
         assert (await parser.templates(LIBRARY, name="x.so")).count == 4
 
 
@@ -221,7 +221,7 @@ async def main():
 
 anyio.run(main)
 """
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:  # noqa: S603
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         process = int(parent.stdout.readline())
         assert is_alive(process)
