@@ -31,7 +31,7 @@ KNOWN = Digest(f"sha256:{'0' * 64}")
 
 
 def noise(size: int, seed: int = 0) -> bytes:
-    return random.Random(seed).randbytes(size)  # noqa: S311 - content that does not compress
+    return random.Random(seed).randbytes(size)
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ class Recipe:
         # the weight cannot be compressed: a layer that need not be read should be felt when it is
         ubuntu = "22.04" if self.plan.date < date(2026, 8, 8) else "24.04"  # upstream changed its base that day
         key = f"{name} {ubuntu} {self._cuda} {self.platform} {weight}"
-        ballast = random.Random(key).randbytes(weight)  # noqa: S311 - nobody's secret
+        ballast = random.Random(key).randbytes(weight)
         return self.shelf.layer(key, _LONG_AGO, lambda: {path: f"{key}\n".encode() + ballast for path in paths})
 
     def _install(self, name: str, command: str, *paths: str, weight: int = 0) -> Step:

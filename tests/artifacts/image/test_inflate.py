@@ -87,7 +87,7 @@ def test_a_wrong_checksum_is_noticed() -> None:
 @settings(max_examples=300)
 @given(seed=st.integers(0, 1 << 32), how=st.sampled_from(["gzip", "zstd"]))
 def test_damage_is_refused_or_harmless(seed: int, how: str) -> None:
-    chance = random.Random(seed)  # noqa: S311 - chance, not secrecy
+    chance = random.Random(seed)
     data = bytearray(compress(SAMPLE[:9000], "gzip" if how == "gzip" else "zstd"))
     for _ in range(chance.randint(1, 4)):
         data[chance.randrange(len(data))] = chance.randrange(256)

@@ -259,7 +259,7 @@ async def test_any_layers_agree_with_a_file_system(stack: list[list[Item]]) -> N
 @settings(max_examples=200, deadline=None)
 @given(layer=layers(), seed=st.integers(0, 1 << 32), how=st.sampled_from(["gzip", "zstd", "tar"]))
 def test_a_damaged_layer_ends_in_a_record_or_in_a_sentence(layer: list[Item], seed: int, how: Compression) -> None:
-    chance = random.Random(seed)  # noqa: S311 - chance, not secrecy
+    chance = random.Random(seed)
     raw = bytearray(pack(layer))
     for _ in range(chance.randint(0, 4)):
         raw[chance.randrange(len(raw))] = chance.randrange(256)

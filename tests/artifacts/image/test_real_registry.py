@@ -53,7 +53,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     )
     with (
         (below / "log").open("w") as log,
-        subprocess.Popen([str(REGISTRY), "serve", str(config)], stdout=log, stderr=log) as server,  # noqa: S603
+        subprocess.Popen([str(REGISTRY), "serve", str(config)], stdout=log, stderr=log) as server,
     ):
         try:
             yield host
@@ -73,7 +73,7 @@ async def listening(host: str) -> None:
 
 
 def skopeo(*arguments: str) -> None:
-    subprocess.run([str(SKOPEO), *arguments], check=True, capture_output=True, timeout=60)  # noqa: S603
+    subprocess.run([str(SKOPEO), *arguments], check=True, capture_output=True, timeout=60)
 
 
 PUSHES = {

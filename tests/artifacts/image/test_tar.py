@@ -181,7 +181,7 @@ def test_sparse_files_are_refused() -> None:
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 1 << 32))
 def test_mutations_end_in_entries_or_in_a_sentence(seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 - chance, not secrecy
+    chance = random.Random(seed)
     data = bytearray(pack([file("a/" + "long" * 60, b"x" * 900), symlink("b", "c" * 150), directory("d")]))
     for _ in range(chance.randint(1, 5)):
         data[chance.randrange(len(data))] = chance.randrange(256)
