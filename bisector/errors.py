@@ -5,13 +5,16 @@
     │   ├── UnknownArchitecture           no such GPU or architecture
     │   ├── UnknownSource                 no such stream
     │   ├── UnknownBuild                  no such package, release, tag, commit or file
+    │   ├── UnknownRun                    the history holds no such run
     │   ├── NoBuildForPlatform            the build exists, but not for this platform
     │   ├── ReversedRange                 the good build is newer than the bad one
     │   └── ConfigError                   a configuration file or variable is wrong
     ├── Unreadable                exit 3  the thing is there and its bytes cannot be understood
     │   └── RangesUnsupported             a server that only gives whole files
+    ├── LaunchRefused             exit 1  an engine cannot start the image as it is
     └── Unavailable               exit 4  something outside does not answer; later it may
         ├── RateLimited                   asked to wait
+        ├── NoHardware                    this machine has not what a boot needs
         └── HistoryUnavailable            the history file cannot be opened or written
 
 A message says what failed and on what, in one sentence without its full stop; the hint says what to do next.
@@ -59,6 +62,12 @@ class UnknownBuild(UsageError):
     default_hint = "`bisector builds` lists what there is."
 
 
+class UnknownRun(UsageError):
+    """A run that the history does not hold."""
+
+    default_hint = "`bisector history runs` lists them."
+
+
 class NoBuildForPlatform(UsageError):
     """The release exists, but has no wheel for the platform asked for."""
 
@@ -90,6 +99,12 @@ class RangesUnsupported(Unreadable):
     default_hint = "Add --allow-full-download to fetch the whole file, or use an index whose server knows ranges."
 
 
+class LaunchRefused(BisectorError):
+    """The engine refused to start a container, for a reason that lies in the image."""
+
+    default_hint = "Start the image by hand to see more."
+
+
 class Unavailable(BisectorError):
     """The network, an index or a registry did not answer as it should; later it may."""
 
@@ -101,6 +116,12 @@ class RateLimited(Unavailable):
     """A server asked to wait longer than bisector is willing to."""
 
     default_hint = "Try again after the time named; what was read is kept."
+
+
+class NoHardware(Unavailable):
+    """The machine has not the hardware, memory, room or files that a boot needs: it says nothing about the image."""
+
+    default_hint = "Choose another machine with --host, or free what is named above."
 
 
 class HistoryUnavailable(Unavailable):

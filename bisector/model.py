@@ -74,7 +74,29 @@ class RemoteImage:
     platform: Platform
 
 
-Location: TypeAlias = RemoteWheel | LocalPath | CommitWheel | RemoteImage
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalImage:
+    """A container image on this machine's disk.
+
+    Attributes:
+        path: An OCI layout directory, or an archive that ``docker save`` or ``skopeo`` wrote.
+        name: Which of several images in it; ``None`` where there is only one.
+        platform: Which image of a list of images.
+    """
+
+    path: str
+    name: str | None
+    platform: Platform
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineImage:
+    """An image in the local Docker engine, by its name or id."""
+
+    name: str
+
+
+Location: TypeAlias = RemoteWheel | LocalPath | CommitWheel | RemoteImage | LocalImage | EngineImage
 
 
 # --- builds ----------------------------------------------------------------------------------------------------------
@@ -100,6 +122,7 @@ class Build:
         platform: The platform whose files are meant.
         location: Where the files are, or ``None`` when the stream has none for this platform.
         witness: A cheaper artifact of the same commit, for a first look; the location stays the authority.
+        elsewhere: Other places that may have the same commit's files when the location has them no more.
         digest: The content address of the artifact, when the stream knows it before reading.
         published_at: When it appeared, UTC.
         commit: The source commit, when the stream knows it before reading.
@@ -112,7 +135,8 @@ class Build:
     spec: str
     platform: Platform
     location: Location | None
-    witness: Location | None = None
+    witness: CommitWheel | None = None
+    elsewhere: tuple[Location, ...] = ()
     digest: Digest | None = None
     published_at: datetime | None = None
     commit: str | None = None
@@ -318,6 +342,25 @@ class Observation:
     libraries: tuple[CudaLibrary, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSummary:
+    """The part of an observation that a timeline shows: it can be told without the whole.
+
+    Attributes:
+        status: Whether DeepGEMM is bundled.
+        depth: How far the build was read.
+        reason: Why the library is absent or unreadable.
+        operations: Architecture → how many operations it has, or kernel headers at depth ``names``; none: not there.
+        commit: The commit, as the artifact itself says.
+    """
+
+    status: LibraryStatus
+    depth: Depth
+    reason: str | None = None
+    operations: Mapping[str, int] = field(default_factory=dict)
+    commit: str | None = None
+
+
 # --- verdicts --------------------------------------------------------------------------------------------------------
 
 
@@ -338,6 +381,78 @@ class Verdict:
     answer: Answer
     reason: str = ""
     expires_at: datetime | None = None
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+
+class RunState(StrEnum):
+    """How a run stands. One that was killed stays ``running``, without an end."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What somebody wants to know, so that it can be asked again.
+
+    Attributes:
+        command: ``find-regression``.
+        arguments: Everything the command needs, as JSON has it.
+        question: The same in words.
+        source: The stream, where there is one.
+        arch: The architecture, where there is one.
+        resumes: The run that this one goes on with.
+    """
+
+    command: str
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    question: str | None = None
+    source: str | None = None
+    arch: str | None = None
+    resumes: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStep:
+    """One verdict of a run, and when it was given."""
+
+    build: str
+    verdict: Verdict
+    from_history: bool
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One question that was asked, as far as it came.
+
+    Attributes:
+        id: Sorts by time.
+        asked: The question.
+        state: How it stands.
+        started_at: UTC.
+        ended_at: UTC; ``None`` while it runs, and for good when it was killed.
+        host: The machine it ran on.
+        pid: Its process there.
+        outcome: Its answer in a word.
+        result: Its answer as it was printed, in JSON.
+        steps: Its verdicts in the order in which it got them.
+    """
+
+    id: str
+    asked: Asked
+    state: RunState
+    started_at: datetime
+    ended_at: datetime | None
+    host: str
+    pid: int
+    outcome: str | None
+    result: Mapping[str, object] | None
+    steps: tuple[RunStep, ...]
 
 
 # --- what a search found ---------------------------------------------------------------------------------------------
@@ -432,3 +547,18 @@ class Cost:
     requests: int = 0
     bytes: int = 0
     seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """How often a registry lets manifests be asked for, by the headers of its last answer that had them.
+
+    Attributes:
+        limit: Requests in a window.
+        remaining: Requests left in it.
+        window: Its length in seconds, when the registry says.
+    """
+
+    limit: int
+    remaining: int
+    window: int | None = None

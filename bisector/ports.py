@@ -12,7 +12,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol, TypeAlias
 
-from bisector.model import Build, Depth, Digest, EvidenceKind, Location, Observation, Verdict
+from bisector.model import (
+    Asked,
+    Build,
+    Commit,
+    DependencyPin,
+    Depth,
+    Digest,
+    EvidenceKind,
+    KernelSummary,
+    Location,
+    Observation,
+    Platform,
+    Run,
+    RunState,
+    Verdict,
+)
+from bisector.results import Filters, Rows, Subject
 
 
 class BuildStream(Protocol):
@@ -118,8 +134,112 @@ class KernelReader(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageFacts:
+    """What a tag's manifest and configuration say of the image for one platform.
+
+    Attributes:
+        digest: The manifest's.
+        index_digest: That of the list of images it was chosen from, if there is one.
+        created: When it says it was built.
+        commit: The source commit in its labels.
+    """
+
+    digest: Digest
+    index_digest: Digest | None = None
+    created: datetime | None = None
+    commit: str | None = None
+
+
+class TagSource(Protocol):
+    """One repository of a registry, for one platform."""
+
+    async def tags(self) -> Sequence[str]:
+        """Every tag, in any order.
+
+        Raises:
+            UnknownBuild: There is no such repository.
+        """
+
+    async def image(self, tag: str) -> ImageFacts:
+        """The image a tag names now.
+
+        Raises:
+            UnknownBuild: The tag is gone.
+            NoBuildForPlatform: It has no image for the platform.
+            Unreadable: Its manifest or configuration cannot be understood.
+            Unavailable: The registry does not answer.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalImageFacts:
+    """An image that lies on this machine, as the place it lies in knows it.
+
+    Attributes:
+        name: What it is called there, or its digest where it has no name.
+        digest: The content address of its image for the platform; ``None`` when it has none for it.
+        pin: A spelling that goes on naming this content when the name has moved.
+        created: When it says it was built.
+        commit: The source commit in its labels.
+    """
+
+    name: str
+    digest: Digest | None = None
+    pin: str | None = None
+    created: datetime | None = None
+    commit: str | None = None
+
+
+class LocalImages(Protocol):
+    """A place on this machine that holds images: the local engine, a layout or archive on disk."""
+
+    async def images(self) -> Sequence[LocalImageFacts]:
+        """Every image, in any order; one with several names as often as it has names.
+
+        Raises:
+            UnknownBuild: There is no such place.
+            Unreadable: It cannot be understood.
+            Unavailable: The engine does not answer.
+        """
+
+
+class CommitHistory(Protocol):
+    """One branch of a repository, wherever its history is read; commits are given in full or abbreviated to 7 digits.
+
+    Any of these may raise ``Unavailable`` where the history does not answer, and ``UsageError`` for a range that is
+    too long.
+    """
+
+    async def between(self, base: str, head: str) -> Sequence[Commit]:
+        """The commits of the branch after ``base`` up to ``head``, oldest first; none when they are the same.
+
+        Raises:
+            UnknownBuild: There is no such commit.
+            ReversedRange: ``base`` comes after ``head``.
+            UsageError: No branch leads from one to the other.
+        """
+
+    async def since(self, start: datetime, until: datetime | None = None) -> Sequence[Commit]:
+        """The commits of the branch from one moment up to another or the present, oldest first."""
+
+    async def commit(self, sha: str) -> Commit:
+        """One commit, of whatever branch.
+
+        Raises:
+            UnknownBuild: There is none.
+        """
+
+    async def pin(self, sha: str) -> DependencyPin | None:
+        """The DeepGEMM the commit builds with; ``None`` when its build files name none.
+
+        Raises:
+            UnknownBuild: There is no such commit.
+        """
+
+
 class Ledger(Protocol):
-    """The memory: observations by content, builds by stream."""
+    """The memory of contents: observations by digest."""
 
     async def observation(self, digest: Digest, depth: Depth, *, version: int) -> Observation | None:
         """The observation of this content at this depth or deeper, by this version of the probe or a later one."""
@@ -127,11 +247,76 @@ class Ledger(Protocol):
     async def record(self, observation: Observation, build: Build | None) -> None:
         """Store it before anything is concluded from it; a second time changes nothing."""
 
-    async def see(self, builds: Sequence[Build]) -> None:
-        """Note that a stream listed these builds now."""
-
     async def known(self, builds: Sequence[Build]) -> Mapping[str, Observation]:
         """The deepest observation of each of these builds that has one, by build id."""
+
+    async def summaries(self, builds: Sequence[Build]) -> Mapping[str, KernelSummary]:
+        """What ``known`` gives, in short and fast: thousands of builds in a fraction of a second."""
+
+
+class Catalogue(Protocol):
+    """The memory of streams: what they listed, in which order, and what is gone."""
+
+    async def see(self, builds: Sequence[Build]) -> None:
+        """Note that a stream listed these builds now: the whole of a listing for a platform."""
+
+    async def arrange(self, builds: Sequence[Build]) -> None:
+        """Note the order of these builds of one stream and platform, where something knows it better than dates do."""
+
+    async def remembered(self, source: str, platform: Platform) -> Sequence[Build]:
+        """Every build ever met in a stream, in the order they were given or else of publication.
+
+        One that the last listing did not have is marked as gone, and its image located by digest, which outlives the
+        tag. Of a name that was given to several contents there is the latest.
+        """
+
+
+class Backlog(Protocol):
+    """The memory of what is still to be read."""
+
+    async def unread(self, builds: Sequence[Build], depth: Depth, *, version: int) -> Sequence[Build]:
+        """Those without an observation that answers at this depth, and not given up, in the order they were given."""
+
+    async def give_up(self, build: Build, verdict: Verdict) -> None:
+        """Note why a build cannot be looked at, and until when to believe it; a later observation outweighs it."""
+
+
+class Journal(Protocol):
+    """The memory of questions: each run with its verdicts, so that it can be gone on with and retold."""
+
+    async def begin(self, asked: Asked) -> str:
+        """The id of a new run. One that it resumes and that has no end was interrupted."""
+
+    async def step(self, run: str, build: str, verdict: Verdict, *, from_history: bool) -> None:
+        """Note a verdict of a run."""
+
+    async def end(self, run: str, state: RunState, *, outcome: str | None, result: Mapping[str, object] | None) -> None:
+        """Note how a run ended, and its answer."""
+
+    async def run(self, run: str) -> Run:
+        """A run as far as it came.
+
+        Raises:
+            UnknownRun: There is none of this id.
+        """
+
+
+class Records(Protocol):
+    """The memory as tables, for people and their tools."""
+
+    async def table(self, subject: Subject, filters: Filters) -> Rows:
+        """The rows about one subject that pass.
+
+        Raises:
+            UsageError: A filter does not apply to the subject.
+        """
+
+    async def sql(self, query: str) -> Rows:
+        """The answer to one query in SQL, which can only read.
+
+        Raises:
+            UsageError: It is no single query, would write, or takes too long.
+        """
 
 
 class Clock(Protocol):
@@ -152,6 +337,13 @@ class Meter(Protocol):
 
 
 # --- progress --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunBegan:
+    """A question is being recorded under this id."""
+
+    run: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +380,7 @@ class Narrowed:
     steps_left: int
 
 
-Event: TypeAlias = Listed | Probing | Probed | Narrowed
+Event: TypeAlias = RunBegan | Listed | Probing | Probed | Narrowed
 
 
 class Progress(Protocol):

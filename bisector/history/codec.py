@@ -1,16 +1,28 @@
-"""Observations and times as the text that the history file holds."""
+"""Observations, places and times as the text that the history file holds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import get_args
 
 import msgspec
 
 from bisector.errors import Unreadable
-from bisector.model import Observation
+from bisector.model import Build, CommitWheel, Location, Observation
 
 _decoder = msgspec.json.Decoder(Observation)
+_PLACES: Mapping[str, type[Location]] = {kind.__name__: kind for kind in get_args(Location)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where a build's files are; see :class:`~bisector.model.Build`."""
+
+    location: Location | None = None
+    witness: CommitWheel | None = None
+    elsewhere: tuple[Location, ...] = ()
 
 
 def encode(observation: Observation) -> str:
@@ -33,6 +45,43 @@ def decode(document: str) -> Observation | None:
         return None
 
 
+def encode_places(build: Build) -> str:
+    """``{"location": {"RemoteImage": {…}}, …}``: each place under the name of its kind."""
+    return msgspec.json.encode(
+        {
+            "location": _place(build.location),
+            "witness": _place(build.witness),
+            "elsewhere": [_place(place) for place in build.elsewhere],
+        }
+    ).decode()
+
+
+def decode_places(text: str | None) -> Places:
+    """The places; one of a kind that this bisector does not know is left out."""
+    if text is None:
+        return Places()
+    document = msgspec.json.decode(text)
+    witness = _read_place(document.get("witness"))
+    return Places(
+        location=_read_place(document.get("location")),
+        witness=witness if isinstance(witness, CommitWheel) else None,
+        elsewhere=tuple(place for it in document.get("elsewhere", ()) if (place := _read_place(it))),
+    )
+
+
+def _place(place: Location | None) -> Mapping[str, object] | None:
+    return {type(place).__name__: msgspec.to_builtins(place)} if place else None
+
+
+def _read_place(document: Mapping[str, object] | None) -> Location | None:
+    for kind, fields in (document or {}).items():
+        try:
+            return msgspec.convert(fields, _PLACES[kind])
+        except (KeyError, msgspec.ValidationError):
+            return None
+    return None
+
+
 def encode_strings(strings: tuple[str, ...]) -> str:
     """A JSON array."""
     return msgspec.json.encode(strings).decode()
@@ -45,6 +94,11 @@ def encode_time(moment: datetime) -> str:
     """
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return aware.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def decode_time(text: str) -> datetime:
+    """The moment, UTC."""
+    return datetime.fromisoformat(text)
 
 
 def _plain(value: object) -> object:

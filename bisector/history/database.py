@@ -19,10 +19,16 @@ from bisector.history.faults import translated
 from bisector.history.migrate import APPLICATION_ID, Migration, migrations, upgrade
 from bisector.history.transaction import BUSY_SECONDS, patiently, transaction
 
-Values: TypeAlias = Mapping[str, str | int | None]
+Value: TypeAlias = str | int | float | bytes | None
+"""What SQLite can hold."""
+
+Values: TypeAlias = Mapping[str, Value]
 """What a statement's ``:names`` stand for."""
 
-Row: TypeAlias = tuple[str | int | None, ...]
+Row: TypeAlias = tuple[Value, ...]
+
+Table: TypeAlias = tuple[tuple[str, ...], list[Row]]
+"""The names of the columns, and the rows."""
 
 _STATE = """
 SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
@@ -33,9 +39,10 @@ FROM pragma_application_id, pragma_user_version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Access:
-    """How the file can be opened."""
+    """How the file can be opened, and how it can be opened to be read only."""
 
     uri: str
+    reading_uri: str
     writable: bool
 
 
@@ -45,11 +52,13 @@ class Database:
     Attributes:
         path: The file.
         writable: False when the file, its directory or its drive only lets itself be read.
+        reading_uri: What SQLite opens for whoever wants a connection of their own that only reads.
     """
 
-    def __init__(self, connection: aiosqlite.Connection, path: Path, *, writable: bool) -> None:
+    def __init__(self, connection: aiosqlite.Connection, path: Path, *, reading_uri: str, writable: bool) -> None:
         self.path = path
         self.writable = writable
+        self.reading_uri = reading_uri
         self._connection = connection
         # A connection has one transaction at a time, so its tasks take turns, readers too: what a reader is told must
         # not be undone afterwards.
@@ -64,6 +73,26 @@ class Database:
         async with self._turn:
             with translated(self.path):
                 return await patiently(lambda: _rows(self._connection, sql, values))
+
+    async def table(self, sql: str, values: Values) -> Table:
+        """The rows a query gives, and what its columns are called.
+
+        Raises:
+            HistoryUnavailable: It cannot be read.
+        """
+        async with self._turn:
+            with translated(self.path):
+                return await patiently(lambda: _table(self._connection, sql, values))
+
+    async def vacuum(self) -> None:
+        """Give the space of deleted rows back to the disk; waits for whoever reads.
+
+        Raises:
+            HistoryUnavailable: It cannot be written, or there is no room for the copy this makes.
+        """
+        async with self._turn:
+            with translated(self.path):
+                await patiently(lambda: self._connection.execute("VACUUM"))
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[aiosqlite.Connection]:
@@ -100,7 +129,7 @@ async def open_database(path: Path) -> AsyncIterator[Database]:
     try:
         with translated(path):
             await _make_ready(connection, path, steps, writable=access.writable)
-        yield Database(connection, path, writable=access.writable)
+        yield Database(connection, path, reading_uri=access.reading_uri, writable=access.writable)
     finally:
         with anyio.CancelScope(shield=True), translated(path):
             await connection.close()
@@ -113,17 +142,19 @@ def _look_at(path: Path) -> _Access:
         )
     file = path.resolve()
     address = f"file:{quote(os.fsencode(file))}"
+    reading = f"{address}?mode=ro"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        return _Access(uri=f"{address}?mode=rwc", writable=True)
+        return _Access(uri=f"{address}?mode=rwc", reading_uri=reading, writable=True)
     # SQLite also writes two files beside it, so the directory counts: https://www.sqlite.org/wal.html#readonly
     room = os.access(file.parent, os.W_OK | os.X_OK, effective_ids=True)
     if room and os.access(file, os.W_OK, effective_ids=True):
-        return _Access(uri=f"{address}?mode=rw", writable=True)
+        return _Access(uri=f"{address}?mode=rw", reading_uri=reading, writable=True)
     # Without those files and without a place for them, SQLite reads only what it is told nobody will change. A writer
     # that starts meanwhile makes this reader see old rows, or a fault that is told as one.
     shared = room or file.with_name(file.name + "-wal").exists()
-    return _Access(uri=f"{address}?mode=ro" + ("" if shared else "&immutable=1"), writable=False)
+    reading += "" if shared else "&immutable=1"
+    return _Access(uri=reading, reading_uri=reading, writable=False)
 
 
 async def _make_ready(
@@ -162,3 +193,9 @@ async def _checked_version(connection: aiosqlite.Connection, path: Path, *, newe
 
 async def _rows(connection: aiosqlite.Connection, sql: str, values: Values) -> list[Row]:
     return [tuple(row) for row in await connection.execute_fetchall(sql, values)]
+
+
+async def _table(connection: aiosqlite.Connection, sql: str, values: Values) -> Table:
+    async with connection.execute(sql, values) as cursor:
+        rows = [tuple(row) for row in await cursor.fetchall()]
+        return tuple(column[0] for column in cursor.description), rows

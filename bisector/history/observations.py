@@ -91,7 +91,11 @@ async def store(connection: aiosqlite.Connection, observation: Observation, *, n
             "document": document,
         },
     )
-    number = cursor.lastrowid
+    await store_parts(connection, cursor.lastrowid, observation)
+
+
+async def store_parts(connection: aiosqlite.Connection, number: int | None, observation: Observation) -> None:
+    """Insert the rows that repeat parts of a document that was inserted under this number."""
     kernels = [
         (number, arch, kernel.op, encode_strings(kernel.units), encode_strings(kernel.entries))
         for arch, operations in observation.kernels.items()

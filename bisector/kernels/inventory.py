@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from bisector.model import ANY_ARCH, Answer, Depth, Kernel, LibraryStatus, Observation, Verdict
+from bisector.model import ANY_ARCH, Answer, Depth, Kernel, KernelSummary, LibraryStatus, Observation, Verdict
 from bisector.results import PackageChange
+
+_HEADER = re.compile(r"impls/(?P<arch>sm[^_]*)_")
+"""How the name of a kernel's header begins: ``impls/sm120_bf16_gemm.cuh``."""
 
 
 def operations(observation: Observation, arch: str) -> tuple[str, ...]:
@@ -59,30 +64,46 @@ def carries(observation: Observation, arch: str, require: Sequence[str] = ()) ->
     """
     if require and observation.depth is Depth.NAMES:
         raise ValueError("names alone do not tell which operations there are")
-    library = observation.deep_gemm
-    match library.status:
-        case LibraryStatus.UNREADABLE:
-            return Verdict(answer=Answer.UNTESTABLE, reason=library.reason or "DeepGEMM could not be read")
-        case LibraryStatus.ABSENT:
-            return Verdict(answer=Answer.BAD, reason=library.reason or "not bundled")
-        case LibraryStatus.PRESENT:
-            return _carries(observation, arch, require)
-
-
-def _carries(observation: Observation, arch: str, require: Sequence[str]) -> Verdict:
-    kernels = observation.kernels.get(arch, ())
-    if observation.depth is Depth.NAMES:
-        count = sum(header.startswith(f"impls/{arch}_") for header in observation.deep_gemm.headers)
-        what = f"{arch} kernel header"
-    else:
-        count, what = len(kernels), f"{arch} kernel"
-    if not count:
-        return Verdict(answer=Answer.BAD, reason=f"bundled without any {what}")
-    names = _names([*kernels, *observation.kernels.get(ANY_ARCH, ())])
+    summary = summarize(observation)
+    verdict = has_kernels(summary, arch)
+    if verdict.answer is not Answer.GOOD:
+        return verdict
+    names = _names([*observation.kernels.get(arch, ()), *observation.kernels.get(ANY_ARCH, ())])
     missing = [op for op in require if _plain(op) not in names]
     if missing:
         return Verdict(answer=Answer.BAD, reason=f"the {arch} kernels lack {', '.join(missing)}")
-    return Verdict(answer=Answer.GOOD, reason=f"{count} {what}{'s' if count > 1 else ''}")
+    return verdict
+
+
+def summarize(observation: Observation) -> KernelSummary:
+    """The part of an observation that tells which architectures a build has kernels for."""
+    if observation.depth is Depth.KERNELS:
+        operations = {arch: len(kernels) for arch, kernels in observation.kernels.items()}
+    else:
+        headers = map(_HEADER.match, observation.deep_gemm.headers)
+        operations = dict(Counter(header["arch"] for header in headers if header))
+    return KernelSummary(
+        status=observation.deep_gemm.status,
+        depth=observation.depth,
+        reason=observation.deep_gemm.reason,
+        operations=operations,
+        commit=observation.provenance.commit,
+    )
+
+
+def has_kernels(summary: KernelSummary, arch: str) -> Verdict:
+    """Whether a build has any kernels for an architecture."""
+    match summary.status:
+        case LibraryStatus.UNREADABLE:
+            return Verdict(answer=Answer.UNTESTABLE, reason=summary.reason or "DeepGEMM could not be read")
+        case LibraryStatus.ABSENT:
+            return Verdict(answer=Answer.BAD, reason=summary.reason or "not bundled")
+        case LibraryStatus.PRESENT:
+            count = summary.operations.get(arch, 0)
+            what = f"{arch} kernel header" if summary.depth is Depth.NAMES else f"{arch} kernel"
+            if not count:
+                return Verdict(answer=Answer.BAD, reason=f"bundled without any {what}")
+            return Verdict(answer=Answer.GOOD, reason=f"{count} {what}{'s' if count > 1 else ''}")
 
 
 def _is_known(observation: Observation) -> bool:

@@ -59,12 +59,13 @@ def an_observation(
     *operations: str,
     depth: Depth = Depth.KERNELS,
     status: LibraryStatus = LibraryStatus.PRESENT,
+    version: int = 1,
 ) -> Observation:
     kernels = tuple(Kernel(op=op, units=(f"impls/sm120_{op}.cuh",)) for op in operations)
     return Observation(
         digest=Digest(digest),
         depth=depth,
-        probe_version=1,
+        probe_version=version,
         evidence=EvidenceKind.WHEEL,
         deep_gemm=DeepGemm(status=status, version="2.5.0"),
         kernels={"sm120": kernels} if kernels else {},

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import aiosqlite
@@ -10,6 +11,7 @@ import pytest
 
 from bisector.history.migrate import APPLICATION_ID, Migration, migrations, upgrade
 from bisector.history.store import History
+from bisector.model import Depth
 from tests.fakes.clock import SteppingClock
 from tests.history.observing import a_build, an_observation
 from tests.history.schema import make_history, query, schema
@@ -42,6 +44,36 @@ async def test_a_file_of_every_version_upgrades_to_the_same_as_a_fresh_one(
     assert query(path, "PRAGMA foreign_key_check") == []
 
 
+async def test_what_the_first_version_recorded_is_there_after_the_upgrade(tmp_path: Path) -> None:
+    """Rows as version 1 wrote them, and as they are written today, end in the same views."""
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    deep, shallow = an_observation("sha256:one", "bf16_gemm", "fp8_gemm"), an_observation("sha256:two")
+    shallow = replace(
+        shallow,
+        depth=Depth.NAMES,
+        deep_gemm=replace(shallow.deep_gemm, headers=("impls/sm100_gemm.cuh", "impls/sm120_gemm.cuh", "scheduler.cuh")),
+    )
+    async with History.open(new, SteppingClock()) as history:
+        await history.record(deep, a_build("1.0", "sha256:one"))
+        await history.record(shallow, a_build("1.1", "sha256:two"))
+    make_history(old, 1)
+    with closing(sqlite3.connect(old)) as connection:
+        connection.execute("ATTACH ? AS new", (str(new),))
+        for table in ("streams", "builds", "observations", "kernels", "packages"):
+            (columns,) = connection.execute(
+                "SELECT group_concat(name) FROM pragma_table_info(?, 'main')", (table,)
+            ).fetchone()
+            connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")  # noqa: S608
+        connection.commit()
+    async with History.open(old, SteppingClock()) as history:
+        assert await history.known([a_build("1.0"), a_build("1.1")]) == {"1.0": deep, "1.1": shallow}
+    for view in ("kernel_timeline", "latest_verdicts", "latest_observations", "build_timeline", "architectures"):
+        rows = query(old, f"SELECT * FROM {view}")  # noqa: S608
+        assert rows
+        assert rows == query(new, f"SELECT * FROM {view}")  # noqa: S608
+    assert query(old, "SELECT * FROM architectures EXCEPT SELECT * FROM counted_architectures") == []
+
+
 async def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     broken = Migration(number=1, name="0001_broken.sql", sql="CREATE TABLE once (x);\nCREATE TABLE once (x);\n")
@@ -71,13 +103,11 @@ def test_a_file_says_whose_it_is_and_keeps_a_write_ahead_log(fresh: Path) -> Non
 
 def test_every_table_is_strict_and_every_table_and_view_says_what_it_is(fresh: Path) -> None:
     tables = query(fresh, "SELECT name, strict FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
-    assert {table["name"]: table["strict"] for table in tables} == {
-        "streams": 1,
-        "builds": 1,
-        "observations": 1,
-        "kernels": 1,
-        "packages": 1,
+    assert {table["name"] for table in tables} == {
+        *("streams", "builds", "untestable_builds", "observations", "kernels", "packages", "architectures", "layers"),
+        *("runs", "run_steps", "boots", "benchmarks", "posts"),
     }
+    assert {table["strict"] for table in tables} == {1}
     for entry in schema(fresh):
         if entry["type"] in {"table", "view"}:
             assert re.search(r"^    -- [A-Z].+[.)]$", entry["sql"], re.MULTILINE), entry["name"]

@@ -219,11 +219,11 @@ async def test_a_full_disk_is_told_and_what_was_recorded_stays(path: Path) -> No
     async with History.open(path, SteppingClock()) as history:
         await history.record(OBSERVATION, BUILD)
         # SQLite's own limit gives the same error as a disk without room.
-        await history._database._connection.execute("PRAGMA max_page_count = 1")
+        await history.database._connection.execute("PRAGMA max_page_count = 1")
         with pytest.raises(HistoryUnavailable, match="the disk is full"):
             await history.record(big, None)
         assert await history.known([BUILD]) == {"1.0": OBSERVATION}
-        await history._database._connection.execute("PRAGMA max_page_count = 1000000")
+        await history.database._connection.execute("PRAGMA max_page_count = 1000000")
         await history.record(big, None)
     assert query(path, "SELECT count(*) AS rows FROM observations") == [{"rows": 2}]
 

@@ -38,6 +38,7 @@ def assert_sound(path: Path) -> None:
         KERNELS_EACH,
     )
     assert halves == []
+    assert query(path, "SELECT * FROM architectures EXCEPT SELECT * FROM counted_architectures") == []
 
 
 def written(path: Path) -> set[str]:
@@ -53,6 +54,8 @@ def test_processes_that_make_the_same_file_at_once_lose_nothing(tmp_path: Path, 
     said = {line for output, _, _ in outcomes for line in output.splitlines()}
     assert len(said) == 450
     assert written(path) == said
+    assert {row["build"] for row in query(path, "SELECT build FROM run_steps")} == said
+    assert [row["state"] for row in query(path, "SELECT state FROM runs")] == ["finished"] * 3
     assert_sound(path)
 
 
@@ -68,4 +71,6 @@ async def test_a_killed_writer_leaves_a_sound_file_with_all_it_said(tmp_path: Pa
         said |= set(rest.rpartition("\n")[0].splitlines())
         async with History.open(path, SteppingClock()) as history:
             assert set(await history.known([a_build(build) for build in said])) == said
+        assert {row["build"] for row in query(path, "SELECT build FROM run_steps")} >= said
+        assert {row["state"] for row in query(path, "SELECT state FROM runs")} <= {"running"}
         assert_sound(path)

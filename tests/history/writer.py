@@ -9,8 +9,12 @@ from time import monotonic
 
 import anyio
 
+from bisector.history.database import open_database
+from bisector.history.journal import RunJournal
 from bisector.history.store import History
 from bisector.model import (
+    Answer,
+    Asked,
     Build,
     DeepGemm,
     Depth,
@@ -20,9 +24,12 @@ from bisector.model import (
     LibraryStatus,
     Observation,
     Platform,
+    RunState,
+    Verdict,
 )
 
 KERNELS_EACH = 20
+VERDICT = Verdict(answer=Answer.GOOD, reason="20 kernels")
 
 
 class MachineClock:
@@ -34,7 +41,10 @@ class MachineClock:
 
 
 async def write(path: Path, name: str, count: int) -> None:
-    async with History.open(path, MachineClock()) as history:
+    clock = MachineClock()
+    async with open_database(path) as database:
+        history, journal = History(database, clock), RunJournal(database, clock)
+        run = await journal.begin(Asked(command="write", source="pypi:vllm"))
         for number in range(count):
             digest = Digest(f"sha256:{name}-{number}")
             build = Build(
@@ -52,8 +62,10 @@ async def write(path: Path, name: str, count: int) -> None:
             await history.record(observation, build)
             if await history.observation(digest, Depth.KERNELS, version=1) != observation:
                 raise SystemExit(f"{digest} is not what was written")
+            await journal.step(run, build.id, VERDICT, from_history=False)
             sys.stdout.write(f"{build.id}\n")
             sys.stdout.flush()
+        await journal.end(run, RunState.FINISHED, outcome="written", result=None)
 
 
 if __name__ == "__main__":
