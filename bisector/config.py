@@ -11,14 +11,12 @@ import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import platformdirs
 
 from bisector.errors import ConfigError
-
-T = TypeVar("T")
 
 
 class PypiConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -33,6 +31,64 @@ class PypiConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     ca_file: str | None = None
 
 
+class DockerHubConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """``[dockerhub]``: Docker Hub, or a mirror of it.
+
+    Attributes:
+        api: The tags API.
+        registry: The registry's API; by default Docker Hub's own.
+    """
+
+    api: str = "https://hub.docker.com"
+    registry: str | None = None
+
+
+class RegistriesConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """``[registries]``: mirrors, and other places for a commit's image.
+
+    Attributes:
+        mirrors: Host → the address that answers for it.
+        elsewhere: Spellings of images with ``{commit}`` and ``{machine}`` (``x86_64``), tried in turn for a nightly
+            that its registry has purged.
+    """
+
+    mirrors: dict[str, str] = {}
+    elsewhere: tuple[str, ...] = ("public.ecr.aws/q9t5s3a7/vllm-release-repo:{commit}-{machine}",)
+
+
+class WheelsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """``[wheels]``: the index with a wheel of each commit.
+
+    Attributes:
+        base: Where its folders are; empty: there is none.
+    """
+
+    base: str = "https://wheels.vllm.ai"
+
+
+class GitHubConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """``[github]``: the history of the source.
+
+    Attributes:
+        api: GitHub's API.
+        token_file: A file that holds a token; without it ``GITHUB_TOKEN`` is used, if set.
+        repository: Whose commits the nightlies are built of.
+    """
+
+    api: str = "https://api.github.com"
+    token_file: str | None = None
+    repository: str = "vllm-project/vllm"
+
+
+_SECTIONS: Mapping[str, type[msgspec.Struct]] = {
+    "pypi": PypiConfig,
+    "dockerhub": DockerHubConfig,
+    "registries": RegistriesConfig,
+    "wheels": WheelsConfig,
+    "github": GitHubConfig,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """What a configuration file says.
@@ -40,11 +96,19 @@ class Config:
     Attributes:
         path: The file, or ``None`` when there is none.
         pypi: ``[pypi]``.
+        dockerhub: ``[dockerhub]``.
+        registries: ``[registries]``.
+        wheels: ``[wheels]``.
+        github: ``[github]``.
         defaults: Command → option → value, for click.
     """
 
     path: Path | None = None
     pypi: PypiConfig = field(default_factory=PypiConfig)
+    dockerhub: DockerHubConfig = field(default_factory=DockerHubConfig)
+    registries: RegistriesConfig = field(default_factory=RegistriesConfig)
+    wheels: WheelsConfig = field(default_factory=WheelsConfig)
+    github: GitHubConfig = field(default_factory=GitHubConfig)
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -80,7 +144,7 @@ def load(path: Path | None, *, options: Mapping[str, Collection[str]]) -> Config
         raise ConfigError(f"The configuration {path} is not TOML: {error}.") from error
     defaults: dict[str, Any] = {}
     for key, value in document.items():
-        if key == "pypi":
+        if key in _SECTIONS:
             continue
         if key in options and isinstance(value, dict):
             _refuse_unknown(path, f"[{key}] ", value, options[key])
@@ -88,16 +152,17 @@ def load(path: Path | None, *, options: Mapping[str, Collection[str]]) -> Config
         elif key in options.get("", ()) and not isinstance(value, dict):
             defaults[_option(key)] = value
         else:
-            _refuse_unknown(path, "", [key], ["pypi", *filter(None, options), *options.get("", ())])
+            _refuse_unknown(path, "", [key], [*_SECTIONS, *filter(None, options), *options.get("", ())])
             raise ConfigError(f"{key!r} in {path} has a value of the wrong kind.")
-    return Config(path=path, pypi=_section(path, document, "pypi", PypiConfig), defaults=defaults)
+    sections: dict[str, Any] = {name: _section(path, document, name, kind) for name, kind in _SECTIONS.items()}
+    return Config(path=path, defaults=defaults, **sections)
 
 
 def _option(name: str) -> str:
     return name.replace("-", "_")
 
 
-def _section(path: Path, document: Mapping[str, Any], name: str, kind: type[T]) -> T:
+def _section(path: Path, document: Mapping[str, Any], name: str, kind: type[msgspec.Struct]) -> msgspec.Struct:
     try:
         return msgspec.convert(document.get(name, {}), kind)
     except msgspec.ValidationError as error:

@@ -29,6 +29,7 @@ from bisector.model import (
     Verdict,
 )
 from bisector.results import Filters, Rows, Subject
+from bisector.trials import Boot
 
 
 class BuildStream(Protocol):
@@ -301,6 +302,21 @@ class Journal(Protocol):
         """
 
 
+class Boots(Protocol):
+    """The memory of boots: each from its start, so that one whose owner was killed is known too."""
+
+    async def begin(
+        self, build: Build, *, host: str, profile: str, arch: str, run: str | None, settings: Mapping[str, object]
+    ) -> str:
+        """The id of a new boot."""
+
+    async def end(self, boot: Boot) -> None:
+        """Note how it went; a second time changes nothing but what became known."""
+
+    async def abandon(self, boots: Collection[str]) -> Sequence[str]:
+        """Note as interrupted these boots, and those of this machine whose process is gone; the ids of all of them."""
+
+
 class Records(Protocol):
     """The memory as tables, for people and their tools."""
 
@@ -380,7 +396,26 @@ class Narrowed:
     steps_left: int
 
 
-Event: TypeAlias = RunBegan | Listed | Probing | Probed | Narrowed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootStep:
+    """A boot has come a step further.
+
+    Attributes:
+        build: Whose image it is.
+        context: With which context, in tokens; ``None`` while there is no container yet.
+        step: The step, in a few words.
+        seconds: Since the boot began.
+        passing: Many of its kind follow, and only the last matters.
+    """
+
+    build: Build
+    context: int | None
+    step: str
+    seconds: float
+    passing: bool = False
+
+
+Event: TypeAlias = RunBegan | Listed | Probing | Probed | Narrowed | BootStep
 
 
 class Progress(Protocol):

@@ -10,12 +10,26 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from bisector.artifacts.commit_wheel import CommitWheels
 from bisector.artifacts.files import Directory, LibraryFile, reading
+from bisector.artifacts.image.artifact import ImageArtifact
+from bisector.artifacts.image.layout import open_layout
+from bisector.artifacts.image.memory import LayerMemory
+from bisector.artifacts.image.registries import Registries
 from bisector.artifacts.spans import FileSpans, RemoteSpans
 from bisector.artifacts.wheel import Wheel
 from bisector.errors import Unreadable
 from bisector.http import Http, redacted
-from bisector.model import CommitWheel, Digest, LocalPath, Location, RemoteImage, RemoteWheel
+from bisector.model import (
+    CommitWheel,
+    Digest,
+    EngineImage,
+    LocalImage,
+    LocalPath,
+    Location,
+    RemoteImage,
+    RemoteWheel,
+)
 from bisector.ports import Artifact
 
 _ELF = b"\x7fELF"
@@ -26,11 +40,28 @@ class Opener:
 
     Args:
         http: The door to the network.
+        wheels: Finds the wheel of a commit.
+        registries: Opens images in registries.
+        memory: What is known of layers.
+        verify: Read every layer of a local image that is needed to its end and check its digests.
         allow_full_download: Whether to fetch a whole wheel from a server that gives no parts.
     """
 
-    def __init__(self, http: Http, *, allow_full_download: bool = False) -> None:
+    def __init__(
+        self,
+        http: Http,
+        *,
+        wheels: CommitWheels,
+        registries: Registries,
+        memory: LayerMemory,
+        verify: bool = False,
+        allow_full_download: bool = False,
+    ) -> None:
         self._http = http
+        self._wheels = wheels
+        self._registries = registries
+        self._memory = memory
+        self._verify = verify
         self._allow_full_download = allow_full_download
 
     @asynccontextmanager
@@ -39,10 +70,11 @@ class Opener:
 
         Args:
             location: Where it is.
-            digest: What the stream says of a remote artifact; a local one is measured.
+            digest: What the stream says of a remote wheel; anything else is measured or resolved.
 
         Raises:
-            UnknownBuild: There is no such path.
+            UnknownBuild: There is no such path, tag or image.
+            NoBuildForPlatform: No wheel was built of the commit.
             Unreadable: The path is none of the kinds of files bisector reads, or may not be read.
         """
         match location:
@@ -63,8 +95,17 @@ class Opener:
                         yield LibraryFile(path)
                     case _Kind.DIRECTORY:
                         yield Directory(path)
-            case CommitWheel() | RemoteImage():
-                raise Unreadable(f"{location} is no file, and not read as one")
+            case CommitWheel():
+                wheel = await self._wheels.locate(location)
+                async with self.open(wheel, digest=None) as artifact:
+                    yield artifact
+            case RemoteImage():
+                yield await self._registries.open(location)
+            case LocalImage(path=text, name=name, platform=platform):
+                layout, found = await open_layout(Path(text), name)
+                yield ImageArtifact(layout, found, platform, name=text, memory=self._memory, verify=self._verify)
+            case EngineImage():
+                raise Unreadable(f"{location.name} is no file, and not read as one")
 
 
 class _Kind(Enum):

@@ -23,7 +23,19 @@ from bisector.errors import BisectorError, UsageError
 USAGE, FAULT, INTERRUPTED = 2, 70, 130
 
 PLATFORM = "linux/amd64"
-SOURCE = "pypi:vllm"
+SOURCE = "dockerhub:vllm/vllm-openai"
+
+
+class Interrupted(KeyboardInterrupt):
+    """Somebody stopped a command that can be gone on with.
+
+    Attributes:
+        resume: The command that does; ``None``: the same again.
+    """
+
+    def __init__(self, resume: str | None) -> None:
+        super().__init__()
+        self.resume = resume
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +101,7 @@ def bisector(context: click.Context, /, config: Config, **options: Any) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and give its exit code."""
-    from bisector.cli import commands  # noqa: F401, PLC0415 - registers the commands on the group
+    from bisector.cli import commands, records  # noqa: F401, PLC0415 - registers the commands on the group
 
     # A service manager's stop is an interruption like Ctrl-C: what was read is kept, and the way on is printed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -99,8 +111,9 @@ def run(arguments: Sequence[str]) -> int:
         )
     except Exit as leave:
         return leave.exit_code
-    except (KeyboardInterrupt, Abort):
-        _say("Interrupted; what was read is kept. To go on:", f"  {shlex.join(['bisector', *arguments])}")
+    except (KeyboardInterrupt, Abort) as stop:
+        resume = stop.resume if isinstance(stop, Interrupted) else None
+        _say("Interrupted; what was read is kept. To go on:", f"  {resume or shlex.join(['bisector', *arguments])}")
         return INTERRUPTED
     except ClickException as error:
         if "--json" not in arguments:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import rich_click as click
 
 from bisector.cli.app import PLATFORM, SOURCE, Settings, bisector
 
-_ARCH = click.option(
-    "--arch", required=True, metavar="ARCH", help="GPU or architecture: sm120, 12.0, RTX 5090, 'RTX PRO 6000'…"
-)
+_ARCH_HELP = "GPU or architecture: sm120, 12.0, RTX 5090, 'RTX PRO 6000'…"
+_ARCH = click.option("--arch", required=True, metavar="ARCH", help=_ARCH_HELP)
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 _PLATFORM = click.option(
     "--platform", default=PLATFORM, show_default=True, metavar="OS/ARCH", help="Whose files are meant."
@@ -18,14 +18,19 @@ _PLATFORM = click.option(
 _REQUIRE = click.option(
     "--require", multiple=True, metavar="OP", help="An operation that must be there (repeatable). [default: any]"
 )
+_VERIFY = click.option("--verify", is_flag=True, help="Read the layers of images to their end and check every digest.")
 _REFRESH = click.option("--refresh", is_flag=True, help="Read again even what the history knows.")
 _SOURCE = click.option(
-    "--source", default=SOURCE, show_default=True, metavar="S", help="The stream of builds: pypi:PACKAGE."
+    "--source",
+    default=SOURCE,
+    show_default=True,
+    metavar="S",
+    help="The stream of builds: dockerhub:REPO, registry:HOST/REPO, commits:OWNER/NAME, pypi:PACKAGE…",
 )
 
 
 @bisector.command("find-regression")
-@_ARCH
+@click.option("--arch", metavar="ARCH", help=_ARCH_HELP)
 @_SOURCE
 @click.option("--good", metavar="B", help="A build that has the kernels: id, commit, date or digest.")
 @click.option("--bad", metavar="B", help="A build that has not.")
@@ -39,28 +44,68 @@ _SOURCE = click.option(
 )
 @_REQUIRE
 @click.option("--find-fix", is_flag=True, help="Look for the first build that has them again.")
+@click.option("--commits", is_flag=True, help="Go on from the two builds to the commit between them.")
+@click.option(
+    "--repo",
+    "clone",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="A clone to read the commits from instead of GitHub.",
+)
+@click.option(
+    "--every",
+    type=click.Choice(["commit", "day"]),
+    default="commit",
+    show_default=True,
+    help="How dense a stream of commits is.",
+)
 @click.option("--pre", "prereleases", is_flag=True, help="Look at pre-releases too.")
+@click.option("--resume", metavar="RUN", help="Go on with an interrupted search; its options are taken over.")
 @click.option("--plan", "only_plan", is_flag=True, help="Say what would be done, and read no build.")
 @_PLATFORM
 @_REFRESH
+@_VERIFY
 @_JSON
 @click.pass_obj
 def find_regression(
-    settings: Settings, /, *, platform: str, refresh: bool, as_json: bool, only_plan: bool, **options: Any
+    settings: Settings,
+    /,
+    *,
+    platform: str,
+    refresh: bool,
+    verify: bool,
+    clone: Path | None,
+    as_json: bool,
+    only_plan: bool,
+    resume: str | None,
+    **options: Any,
 ) -> int:
     """Find the build that lost an architecture's kernels, and what else changed in it."""
     from bisector.cli import requests  # noqa: PLC0415 - heavy imports wait until a command runs
     from bisector.jobs.find import find, plan  # noqa: PLC0415
+    from bisector.model import Asked  # noqa: PLC0415
 
+    if resume:
+        options = requests.asked_before(settings, resume)
     request = requests.regression(**options)
     job = plan if only_plan else find
+    asked = Asked(
+        command="find-regression",
+        arguments=options,
+        question=f"Which build lost {request.question.device.name}?",
+        source=request.source,
+        arch=request.question.device.name,
+        resumes=resume,
+    )
     return requests.answer(
         settings,
         lambda rooms: job(request, resolve=rooms.resolve, probe=rooms.probe),
         platform=platform,
         refresh=refresh,
+        verify=verify,
+        clone=clone,
         as_json=as_json,
-        source=request.source,
+        asked=None if only_plan else asked,
     )
 
 
@@ -71,6 +116,7 @@ def find_regression(
 @_SOURCE
 @_PLATFORM
 @_REFRESH
+@_VERIFY
 @_JSON
 @click.pass_obj
 def check(
@@ -78,7 +124,8 @@ def check(
 ) -> int:
     """The gate before adopting a build: exit 0 if it has the kernels, 1 if it has not.
 
-    BUILD is pypi:vllm==0.27.0, a release of --source, or a path to a .whl, a .so or an unpacked directory.
+    BUILD is an image (vllm/vllm-openai:nightly-…, HOST/REPO@sha256:…), a release (pypi:vllm==0.27.0), a build of
+    --source, docker:IMAGE, oci:DIR[:TAG], or a path to a .whl, a .so or an unpacked directory.
     """
     from bisector.cli import requests  # noqa: PLC0415
     from bisector.jobs.check import check as job  # noqa: PLC0415
@@ -97,6 +144,7 @@ def check(
 @_SOURCE
 @_PLATFORM
 @_REFRESH
+@_VERIFY
 @_JSON
 @click.pass_obj
 def inspect(settings: Settings, /, *, build: str, all_libraries: bool, **options: Any) -> int:
@@ -117,6 +165,7 @@ def inspect(settings: Settings, /, *, build: str, all_libraries: bool, **options
 @_SOURCE
 @_PLATFORM
 @_REFRESH
+@_VERIFY
 @_JSON
 @click.pass_obj
 def diff(settings: Settings, /, *, before: str, after: str, **options: Any) -> int:

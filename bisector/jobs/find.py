@@ -3,42 +3,28 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
-import anyio
-
-from bisector.errors import NoBuildForPlatform, RangesUnsupported, ReversedRange, Unavailable, Unreadable
+from bisector.errors import BisectorError, ReversedRange, UnknownBuild
 from bisector.jobs.choose import choose
-from bisector.jobs.probe import Probe, Tally, first_error
-from bisector.jobs.resolve import Resolve
+from bisector.jobs.commits import Between, hand_off
+from bisector.jobs.order import in_commit_order
+from bisector.jobs.probe import Probe
+from bisector.jobs.resolve import Resolve, Window
+from bisector.jobs.search_run import SearchRun, named
 from bisector.kernels.inventory import gained, lost, package_changes
-from bisector.kernels.predicates import gate_finding, judge
-from bisector.model import (
-    Answer,
-    Build,
-    Depth,
-    Found,
-    FoundBetween,
-    Inconclusive,
-    Mark,
-    NonMonotone,
-    NoRegression,
-    NotReproduced,
-    Observation,
-    Outcome,
-    Verdict,
-)
-from bisector.ports import Narrowed, Probed
-from bisector.results import Finding, GateFinding, PackageChange, Plan, Question, Seen, TimelineEntry
+from bisector.kernels.predicates import gate_finding
+from bisector.model import Answer, Build, CommitWheel, Depth, Inconclusive, Mark, Outcome, RemoteImage
+from bisector.results import Finding, GateFinding, PackageChange, Plan, Question, carried_instead
 from bisector.search import Direction, Search, Strategy
-
-AT_ONCE = 4
-"""Builds read at the same time in a sweep; a bisection reads one, since each answer decides the next."""
 
 LOOK_BACK = 60
 """How many builds an open range reaches back at most (DESIGN §6)."""
+
+STOPPED = timedelta(days=3)
+"""A stream of nightlies without a new build for so long has stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +40,8 @@ class Request:
         strategy: ``None``: sweep where a look is cheap, bisect where it is dear.
         direction: Look for the loss, or for its repair.
         prereleases: Look at pre-releases too.
+        commits: Go on from the two builds to the commit.
+        every: For a stream of commits: each ``commit``, or the last of each ``day``.
     """
 
     question: Question
@@ -64,11 +52,24 @@ class Request:
     strategy: Strategy | None = None
     direction: Direction = Direction.LOSS
     prereleases: bool = False
+    commits: bool = False
+    every: str = "commit"
 
     @property
     def depth(self) -> Depth:
         """Names are enough for "any kernel at all"; single operations need the library."""
         return Depth.KERNELS if self.question.require else Depth.NAMES
+
+    @property
+    def remembered(self) -> bool:
+        """The history itself is searched, and nothing else is asked."""
+        return self.source.startswith("history:")
+
+    @property
+    def window(self) -> Window:
+        """Which part of a stream without end is meant."""
+        ends = (self.good, self.bad) if self.direction is Direction.LOSS else (self.bad, self.good)
+        return Window(start=ends[0], end=ends[1], since=self.since, every=self.every)
 
     def command(self, *, good: str | None, bad: str | None) -> str:
         """The command line that asks this again between two ends."""
@@ -80,99 +81,11 @@ class Request:
         for op in self.question.require:
             words += ["--require", op]
         words += ["--strategy", self.strategy] if self.strategy else []
+        words += ["--every", self.every] if self.every != "commit" else []
         words += ["--find-fix"] if self.direction is Direction.FIX else []
         words += ["--pre"] if self.prereleases else []
+        words += ["--commits"] if self.commits else []
         return shlex.join(words)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Run:
-    """One search in progress: the builds by name, what was seen in each, and the search itself."""
-
-    request: Request
-    probe: Probe
-    tally: Tally
-    builds: Mapping[str, Build]
-    search: Search
-    strategy: Strategy
-    seen: dict[str, Seen] = field(default_factory=dict)
-    unavailable: Unavailable | None = None
-
-    async def to_the_end(self) -> Outcome:
-        """Probe until there is an outcome that the deeper look at the builds it names agrees with."""
-        while True:
-            await self._probe_proposals()
-            outcome = self.search.outcome()
-            if outcome is None:  # pragma: no cover - next() and outcome() would contradict each other
-                raise AssertionError("The search neither proposes a build nor concludes.")
-            shallow = [name for name in named(outcome) if self._is_shallow(name)]
-            if not shallow:
-                return outcome
-            await self._probe_all(shallow, Depth.KERNELS)
-
-    async def _probe_proposals(self) -> None:
-        at_once = AT_ONCE if self.strategy is Strategy.SWEEP else 1
-        while proposals := self.search.next(at_once):
-            await self._probe_all(proposals, self.request.depth)
-            if window := self.search.window():
-                before, after, between, steps_left = window
-                self.probe.progress(Narrowed(before=before, after=after, between=between, steps_left=steps_left))
-
-    async def _probe_all(self, names: Sequence[str], depth: Depth) -> None:
-        verdicts: dict[str, Verdict] = {}
-
-        async def one(name: str) -> None:
-            verdicts[name] = await self._verdict(name, depth)
-
-        with first_error():
-            async with anyio.create_task_group() as tasks:
-                for name in names:
-                    tasks.start_soon(one, name)
-        for name in names:
-            self.search.record(name, verdicts[name])
-
-    async def _verdict(self, name: str, depth: Depth) -> Verdict:
-        build = self.builds[name]
-        from_history = False
-        try:
-            seen = await self.probe.look(build, depth, self.tally)
-        except RangesUnsupported:
-            raise
-        except (NoBuildForPlatform, Unreadable) as error:
-            verdict = Verdict(answer=Answer.UNTESTABLE, reason=error.message)
-        except Unavailable as error:
-            self.unavailable = error
-            verdict = Verdict(answer=Answer.INFRA, reason=error.message)
-        else:
-            self.seen[name] = seen
-            from_history = seen.from_history
-            verdict = judge(seen.observation, self.request.question)
-        self.probe.progress(Probed(build=build, verdict=verdict, from_history=from_history))
-        return verdict
-
-    def _is_shallow(self, name: str) -> bool:
-        return name in self.seen and self.seen[name].observation.depth is Depth.NAMES
-
-    def timeline(self) -> tuple[TimelineEntry, ...]:
-        """The builds that got a verdict, oldest first."""
-        verdicts = self.search.verdicts
-        return tuple(
-            TimelineEntry(build=build, verdict=verdicts[name], observation=self._observation(name))
-            for name, build in self.builds.items()
-            if name in verdicts
-        )
-
-    def _observation(self, name: str) -> Observation | None:
-        return self.seen[name].observation if name in self.seen else None
-
-
-def named(outcome: Outcome) -> tuple[str, ...]:
-    """The builds that an outcome names as the two sides of a change."""
-    match outcome:
-        case Found(before=before, after=after) | FoundBetween(before=before, after=after):
-            return (before, after)
-        case NonMonotone() | NotReproduced() | Inconclusive() | NoRegression():
-            return ()
 
 
 async def find(request: Request, *, resolve: Resolve, probe: Probe) -> Finding:
@@ -183,19 +96,22 @@ async def find(request: Request, *, resolve: Resolve, probe: Probe) -> Finding:
         ReversedRange: Both ends hold, the wrong way round.
         Unavailable: Reading failed again and again; what was read is kept.
     """
-    run = await _prepare(request, resolve=resolve, probe=probe)
+    run, notes = await _prepare(request, resolve=resolve, probe=probe)
     outcome = await run.to_the_end()
     if isinstance(outcome, Inconclusive):
         if run.search.reversed:
             raise ReversedRange(f"The good build {request.good} is newer than the bad one {request.bad}")
         if run.unavailable:
             raise run.unavailable
-    return _finding(run, outcome)
+    finding = _finding(request, run, outcome, notes)
+    if request.commits:
+        finding = await _with_commits(finding, run, request, resolve)
+    return replace(finding, cost=run.tally.cost(builds=len(run.builds)))
 
 
 async def plan(request: Request, *, resolve: Resolve, probe: Probe) -> Plan:
     """What ``find`` would do, without reading any build."""
-    run = await _prepare(request, resolve=resolve, probe=probe)
+    run, _ = await _prepare(request, resolve=resolve, probe=probe)
     candidates = list(run.builds.values())[-LOOK_BACK:]
     known = [build for build in candidates if await probe.recall(build, request.depth)]
     return Plan(
@@ -206,38 +122,56 @@ async def plan(request: Request, *, resolve: Resolve, probe: Probe) -> Plan:
         builds=tuple(run.builds.values()),
         at_most=len(candidates),
         from_history=len(known),
-        first=run.search.next(AT_ONCE if run.strategy is Strategy.SWEEP else 1),
+        first=run.search.next(run.at_once),
         reproduce=request.command(good=request.good, bad=request.bad),
     )
 
 
-async def _prepare(request: Request, *, resolve: Resolve, probe: Probe) -> _Run:
+async def _prepare(request: Request, *, resolve: Resolve, probe: Probe) -> tuple[SearchRun, tuple[str, ...]]:
     tally = probe.tally()
-    stream = await resolve.stream(request.source)
-    known = await probe.ledger.known(stream)
-    commits = {name: seen.provenance.commit for name, seen in known.items() if seen.provenance.commit}
+    stream = await resolve.stream(request.source, request.window)
+    notes = []
+    if request.remembered:
+        probe = replace(probe, offline=True)
+    else:
+        stream, note = await in_commit_order(stream, resolve.history)
+        await resolve.catalogue.arrange(stream)
+        notes += [note] if note else []
+    known = await probe.ledger.summaries(stream)
+    commits = {name: summary.commit for name, summary in known.items() if summary.commit}
     good = choose(stream, request.good, commits=commits) if request.good else None
     bad = choose(stream, request.bad, commits=commits) if request.bad else None
     ends = {end.id for end in (good, bad) if end}
     builds = {build.id: build for build in stream if build.id in ends or _eligible(build, request)}
-    # A single operation costs megabytes a build; whether there is any kernel at all, half a megabyte.
-    strategy = request.strategy or (Strategy.SWEEP if request.depth is Depth.NAMES else Strategy.BISECT)
-    return _Run(
-        request=request,
+    strategy = request.strategy or _strategy(request, builds.values(), between=bool(good and bad))
+    if stopped := _stopped(stream, probe.clock.now()):
+        notes.append(stopped)
+    search = Search(
+        tuple(builds),
+        strategy=strategy,
+        direction=request.direction,
+        good=good.id if good else None,
+        bad=bad.id if bad else None,
+        limit=LOOK_BACK,
+        ordinals={build.id: position for position, build in enumerate(stream)},
+    )
+    run = SearchRun(
+        question=request.question,
+        depth=request.depth,
         probe=probe,
         tally=tally,
         builds=builds,
         strategy=strategy,
-        search=Search(
-            tuple(builds),
-            strategy=strategy,
-            direction=request.direction,
-            good=good.id if good else None,
-            bad=bad.id if bad else None,
-            limit=LOOK_BACK,
-            ordinals={build.id: position for position, build in enumerate(stream)},
-        ),
+        search=search,
     )
+    return run, tuple(notes)
+
+
+def _strategy(request: Request, builds: Iterable[Build], *, between: bool) -> Strategy:
+    """Sweep while that is cheap: half a megabyte a build, if there is a wheel, and no more builds than one looks at."""
+    cheap = all(build.witness or not isinstance(build.location, RemoteImage) for build in builds)
+    many = between and sum(1 for build in builds if isinstance(build.location, CommitWheel)) > LOOK_BACK
+    return Strategy.SWEEP if cheap and not many and request.depth is Depth.NAMES else Strategy.BISECT
 
 
 def _eligible(build: Build, request: Request) -> bool:
@@ -246,26 +180,33 @@ def _eligible(build: Build, request: Request) -> bool:
     return request.since is None or build.published_at is None or build.published_at >= request.since
 
 
-def _finding(run: _Run, outcome: Outcome) -> Finding:
-    request, question = run.request, run.request.question
+def _stopped(stream: Sequence[Build], now: datetime) -> str | None:
+    dates = [build.published_at for build in stream if build.published_at and isinstance(build.location, RemoteImage)]
+    if not dates or now - max(dates) < STOPPED:
+        return None
+    return f"Nothing new has come since {max(dates):%Y-%m-%d}; this stream may have been discontinued."
+
+
+def _finding(request: Request, run: SearchRun, outcome: Outcome, notes: tuple[str, ...]) -> Finding:
+    question = request.question
     pair = named(outcome)
     before, after = (run.seen.get(pair[0]), run.seen.get(pair[1])) if pair else (None, None)
     ops: tuple[str, ...] = ()
     changes: tuple[PackageChange, ...] = ()
     gate = GateFinding.UNKNOWN
+    is_loss = request.direction is Direction.LOSS
     if before and after:
-        change = lost if request.direction is Direction.LOSS else gained
-        ops = change(before.observation, after.observation, question.served_by.name)
+        ops = (lost if is_loss else gained)(before.observation, after.observation, question.served_by.name)
         changes = package_changes(before.observation, after.observation)
-        gate = gate_finding((after if request.direction is Direction.LOSS else before).observation, question)
+        gate = gate_finding((after if is_loss else before).observation, question)
     timeline = run.timeline()
     good = [entry for entry in timeline if entry.verdict and entry.verdict.answer is Answer.GOOD]
-    ends = pair if request.direction is Direction.LOSS else pair[::-1]
+    ends = pair if is_loss else pair[::-1]
     good_end, bad_end = ends or (request.good, request.bad)
     return Finding(
         question=question,
         source=request.source,
-        platform=timeline[0].build.platform if timeline else "",
+        platform=next((build.platform for build in run.builds.values()), ""),
         strategy=run.strategy,
         direction=request.direction,
         outcome=outcome,
@@ -277,7 +218,41 @@ def _finding(run: _Run, outcome: Outcome) -> Finding:
         packages=changes,
         gate=gate,
         newest_good=good[-1].build if good else None,
+        hand_off=None,
+        notes=(*notes, *_remarks(run)),
         cost=run.tally.cost(builds=len(run.builds)),
         reproduce=request.command(good=good_end, bad=bad_end),
         finished_at=run.probe.clock.now(),
     )
+
+
+def _remarks(run: SearchRun) -> Iterator[str]:
+    for name, seen in run.seen.items():
+        if carried := carried_instead(seen.build, seen.observation):
+            yield f"{name} is stale: it carries the wheel of commit {carried}."
+    for host, limit in run.probe.rate_limits().items():
+        hours = f" in {limit.window // 3600} h" if limit.window else ""
+        yield f"{host} allows {limit.remaining} of {limit.limit} more pulls{hours}."
+    for name in run.builds:
+        if name in run.gone:
+            yield f"{name} is gone from its registry; the wheel of its commit answers for it."
+
+
+async def _with_commits(finding: Finding, run: SearchRun, request: Request, resolve: Resolve) -> Finding:
+    if finding.before is None or finding.after is None:
+        return finding
+    if resolve.history is None:
+        raise UnknownBuild("There is no history of commits to search", hint="Name one with [github] or --repo.")
+    between = Between(
+        before=finding.before,
+        after=finding.after,
+        question=request.question,
+        direction=request.direction,
+        depth=request.depth,
+        variant=finding.after.build.witness.variant if finding.after.build.witness else None,
+    )
+    try:
+        return replace(finding, hand_off=await hand_off(between, resolve.history, run.probe, run.tally))
+    except BisectorError as error:
+        # The two builds are known; that the commits are not is worth a sentence, and costs nothing that was found.
+        return replace(finding, notes=(*finding.notes, f"The commits could not be searched: {error.message}."))

@@ -1,20 +1,30 @@
-"""``builds``: a stream, and what the history knows of each build. Reads no build."""
+"""``builds``: a stream, and what the history knows of each build, gone ones too. Reads no build."""
 
 from __future__ import annotations
 
 from bisector.arch import DEEP_GEMM
-from bisector.jobs.probe import Probe
+from bisector.jobs.probe import Probe, witness_of
 from bisector.jobs.resolve import Resolve
-from bisector.kernels.inventory import carries
-from bisector.model import Build, Observation
+from bisector.kernels.inventory import has_kernels
+from bisector.model import Build, KernelSummary
 from bisector.results import Timeline, TimelineEntry
 
 
 async def timeline(source: str, *, resolve: Resolve, probe: Probe) -> Timeline:
-    """List a stream and lay the history beside it."""
+    """List a stream, put back in their places the builds that it no longer lists, and lay the history beside it."""
     tally = probe.tally()
     builds = await resolve.stream(source)
-    known = await probe.ledger.known(builds)
+    known = await probe.ledger.summaries(builds)
+    # Where nobody read the build itself, the wheel of its commit says what is known.
+    witnesses = {
+        build.id: witness_of(build, build.witness, probe.commits)
+        for build in builds
+        if build.witness and build.id not in known
+    }
+    by_commit = await probe.ledger.summaries(tuple(witnesses.values()))
+    known = {name: by_commit[witness.id] for name, witness in witnesses.items() if witness.id in by_commit} | dict(
+        known
+    )
     return Timeline(
         source=builds[-1].source if builds else source,
         entries=tuple(_entry(build, known.get(build.id)) for build in builds),
@@ -22,8 +32,8 @@ async def timeline(source: str, *, resolve: Resolve, probe: Probe) -> Timeline:
     )
 
 
-def _entry(build: Build, observation: Observation | None) -> TimelineEntry:
-    if observation is None:
+def _entry(build: Build, summary: KernelSummary | None) -> TimelineEntry:
+    if summary is None:
         return TimelineEntry(build=build)
-    kernels = {arch.name: carries(observation, arch.name) for arch in DEEP_GEMM}
-    return TimelineEntry(build=build, observation=observation, kernels=kernels)
+    kernels = {arch.name: has_kernels(summary, arch.name) for arch in DEEP_GEMM}
+    return TimelineEntry(build=build, summary=summary, kernels=kernels)

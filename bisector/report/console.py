@@ -5,7 +5,7 @@ Nothing read from an archive or an index reaches the terminal as markup or contr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -13,6 +13,7 @@ from rich.text import Text
 
 from bisector.model import ANY_ARCH, Answer, Depth, LibraryStatus, Observation
 from bisector.report.finding import finding_parts, legend, plan_parts
+from bisector.report.tables import checkup_parts, harvest_parts, rows_parts
 from bisector.report.words import (
     Paste,
     asked,
@@ -28,22 +29,40 @@ from bisector.report.words import (
     pairs,
     safe,
     section,
+    short,
     size,
 )
-from bisector.results import Check, Difference, Finding, Inspection, Plan, Timeline, TimelineEntry
+from bisector.results import (
+    Check,
+    Checkup,
+    Difference,
+    Finding,
+    Harvest,
+    Inspection,
+    Plan,
+    Result,
+    Rows,
+    Timeline,
+    TimelineEntry,
+)
 
 
-def render(result: Check | Difference | Finding | Inspection | Plan | Timeline, console: Console) -> None:
-    """Print a result; lines to paste are never broken."""
+def render(result: Result, console: Console) -> None:
+    """Print a result."""
+    show(_parts(result), console)
+
+
+def show(parts: Iterable[RenderableType], console: Console) -> None:
+    """Print the parts of an answer; lines to paste are never broken."""
     with console.capture() as capture:
-        for part in _parts(result):
+        for part in parts:
             console.print(part, soft_wrap=isinstance(part, Paste))
     for line in capture.get().splitlines():
         # Tables fill their columns with blanks, which nobody wants to copy.
         console.file.write(f"{line.rstrip()}\n")
 
 
-def _parts(result: Check | Difference | Finding | Inspection | Plan | Timeline) -> Iterator[RenderableType]:
+def _parts(result: Result) -> Iterator[RenderableType]:
     match result:
         case Finding():
             return finding_parts(result)
@@ -57,6 +76,12 @@ def _parts(result: Check | Difference | Finding | Inspection | Plan | Timeline) 
             return _difference(result)
         case Timeline():
             return _timeline(result)
+        case Checkup():
+            return checkup_parts(result)
+        case Harvest():
+            return harvest_parts(result)
+        case Rows():
+            return rows_parts(result)
 
 
 def _arch_title(arch: str) -> str:
@@ -161,7 +186,7 @@ def _timeline(timeline: Timeline) -> Iterator[RenderableType]:
         build = entry.build
         remarks = [*build.marks, *(["no files for this platform"] if build.location is None else [])]
         cells = [_operations(entry, arch) for arch in archs]
-        table.add_row(safe(build.id), day(build.published_at), *cells, ", ".join(remarks))
+        table.add_row(short(build.id), day(build.published_at), *cells, ", ".join(remarks))
     yield table
     if archs:
         yield Text()
@@ -172,8 +197,7 @@ def _timeline(timeline: Timeline) -> Iterator[RenderableType]:
 
 def _operations(entry: TimelineEntry, arch: str) -> Text:
     """How many operations, where the library was read; else the mark of the answer."""
-    verdict = entry.kernels.get(arch)
-    observation = entry.observation
-    if verdict and observation and verdict.answer is Answer.GOOD and observation.depth is Depth.KERNELS:
-        return Text(str(len(observation.kernels.get(arch, ()))), style="green")
+    verdict, summary = entry.kernels.get(arch), entry.summary
+    if verdict and summary and verdict.answer is Answer.GOOD and summary.depth is Depth.KERNELS:
+        return Text(str(summary.operations[arch]), style="green")
     return mark(verdict)

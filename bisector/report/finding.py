@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -19,6 +19,7 @@ from bisector.model import (
     NoRegression,
     NotReproduced,
 )
+from bisector.report.commits import commit_parts
 from bisector.report.words import (
     MARKS,
     asked,
@@ -37,6 +38,7 @@ from bisector.report.words import (
     pin_line,
     safe,
     section,
+    short,
 )
 from bisector.results import Finding, Plan, TimelineEntry
 from bisector.search import Direction
@@ -51,6 +53,15 @@ def finding_parts(finding: Finding) -> Iterator[RenderableType]:
     yield Text(headline(finding), style=style)
     if finding.question.note:
         yield Text(finding.question.note, style="dim")
+    yield from _what_to_do(finding)
+    yield from _evidence(finding)
+    if finding.notes:
+        yield section("Notes", Text("\n".join(short(note) for note in finding.notes)))
+    yield section("Cost", Text(cost_line(finding.cost)))
+    yield from paste("Ask again", command_line(finding.reproduce))
+
+
+def _what_to_do(finding: Finding) -> Iterator[RenderableType]:
     if finding.before and finding.after:
         yield section("The two builds", pairs(_sides(finding)))
     elif isinstance(finding.outcome, NotReproduced):
@@ -58,19 +69,22 @@ def finding_parts(finding: Finding) -> Iterator[RenderableType]:
     yield from _pins(finding)
     if sentence := _gate(finding):
         yield section("Gate", Text(sentence))
+
+
+def _evidence(finding: Finding) -> Iterator[RenderableType]:
     if finding.timeline:
         yield section("Timeline", _timeline(finding))
         yield Padding(legend(), (0, 0, 0, 2))
     if finding.changed_ops:
         verb = "Lost" if finding.direction is Direction.LOSS else "Gained"
         yield section(f"{verb} {count(len(finding.changed_ops), 'operation')}", names(finding.changed_ops))
+    if finding.hand_off:
+        yield section("Commits", Group(*commit_parts(finding.hand_off)))
     if finding.packages:
         yield section("Also changed", package_rows(finding.packages))
     earlier = finding.losses[:-1] if finding.direction is Direction.LOSS else finding.losses
     if earlier:
         yield section("Other losses seen", Text("\n".join(loss_line(loss) for loss in earlier)))
-    yield section("Cost", Text(cost_line(finding.cost)))
-    yield from paste("Ask again", command_line(finding.reproduce))
 
 
 def headline(finding: Finding) -> str:
@@ -80,18 +94,18 @@ def headline(finding: Finding) -> str:
     match finding.outcome:
         case Found(before=before, after=after):
             if finding.direction is Direction.FIX:
-                return f"{what} in {where}: back in {after} (missing up to {before})."
+                return f"{what} in {where}: back in {short(after)} (missing up to {short(before)})."
             last = finding.losses[-1] if finding.losses else None
-            end = f", back in {last.regained_at}" if last and last.regained_at else ""
-            return f"{what} in {where}: lost in {after}, last good {before}{end}."
+            end = f", back in {short(last.regained_at)}" if last and last.regained_at else ""
+            return f"{what} in {where}: lost in {short(after)}, last good {short(before)}{end}."
         case FoundBetween(before=before, after=after, untestable=untestable):
             return (
-                f"{what} in {where}: changed after {before} and by {after}; "
+                f"{what} in {where}: changed after {short(before)} and by {short(after)}; "
                 f"{count(len(untestable), 'build')} between them cannot be tested."
             )
         case NotReproduced(ends=ends):
             said = "; ".join(
-                f"{name} was given as {expected} and is {verdict.answer}" for name, expected, verdict in ends
+                f"{short(name)} was given as {expected} and is {verdict.answer}" for name, expected, verdict in ends
             )
             return f"{what} in {where}: not reproduced. {said}."
         case NonMonotone():
@@ -106,7 +120,7 @@ def _looked(finding: Finding) -> str:
     if not finding.timeline:
         return "no build"
     first, last = finding.timeline[0].build.id, finding.timeline[-1].build.id
-    return f"{count(len(finding.timeline), 'build')} looked at ({safe(first)} to {safe(last)})"
+    return f"{count(len(finding.timeline), 'build')} looked at ({short(first)} to {short(last)})"
 
 
 def _sides(finding: Finding) -> Iterator[tuple[str, RenderableType]]:
@@ -118,7 +132,7 @@ def _sides(finding: Finding) -> Iterator[tuple[str, RenderableType]]:
 
 def _failed_ends(outcome: NotReproduced) -> Iterator[tuple[str, RenderableType]]:
     for name, expected, verdict in outcome.ends:
-        yield safe(name), Text(f"expected {expected}, found {verdict.answer}: {safe(verdict.reason)}")
+        yield short(name), Text(f"expected {expected}, found {verdict.answer}: {safe(verdict.reason)}")
 
 
 def _timeline(finding: Finding) -> Table:
@@ -137,7 +151,7 @@ def _timeline(finding: Finding) -> Table:
             note = notes.get(entry.build.id)
             table.add_row(
                 mark(entry.verdict),
-                Text(safe(entry.build.id)),
+                Text(short(entry.build.id)),
                 Text(day(entry.build.published_at), style="dim"),
                 Text(f"{safe(reason)}{f'  ← {note}' if note else ''}"),
             )
@@ -180,7 +194,7 @@ def _gate(finding: Finding) -> str | None:
 
 def plan_parts(plan: Plan) -> Iterator[RenderableType]:
     """What ``--plan`` shows."""
-    builds = f"{plan.builds[0].id} to {plan.builds[-1].id}" if plan.builds else "none"
+    builds = f"{short(plan.builds[0].id)} to {short(plan.builds[-1].id)}" if plan.builds else "none"
     yield Text(f"Nothing was read. This is what find-regression would do for {asked(plan.question)}:", style="bold")
     yield pairs(
         [
@@ -189,7 +203,7 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
             ("strategy", Text(plan.strategy)),
             ("looks at", Text("file names only" if plan.depth == "names" else "the library of each build")),
             ("at most", Text(f"{count(plan.at_most, 'build')}, {plan.from_history} of them known already")),
-            ("first", names(plan.first)),
+            ("first", names(short(name) for name in plan.first)),
         ]
     )
     yield from paste("To do it", command_line(plan.reproduce))

@@ -21,18 +21,25 @@ from bisector.model import (
     NotReproduced,
     Observation,
     Outcome,
+    Run,
 )
 from bisector.results import (
     Check,
+    Checkup,
     Difference,
     Finding,
+    HandOff,
+    Harvest,
     Inspection,
     PackageChange,
     Plan,
     Question,
+    Result,
+    Rows,
     Seen,
     Timeline,
     TimelineEntry,
+    carried_instead,
 )
 from bisector.search import Direction
 
@@ -57,21 +64,27 @@ def error(failure: BisectorError) -> Document:
     }
 
 
-def document(result: Check | Difference | Finding | Inspection | Plan | Timeline) -> Document:
+def document(result: Result) -> Document:
     """The JSON object of a result."""
     match result:
         case Finding():
-            return _head("find-regression") | _finding(result)
+            return head("find-regression") | _finding(result)
         case Plan():
-            return _head("find-regression") | _plan(result)
+            return head("find-regression") | _plan(result)
         case Check():
-            return _head("check") | _check(result)
+            return head("check") | _check(result)
         case Inspection():
-            return _head("inspect") | _inspection(result)
+            return head("inspect") | _inspection(result)
         case Difference():
-            return _head("diff") | _difference(result)
+            return head("diff") | _difference(result)
         case Timeline():
-            return _head("builds") | _timeline(result)
+            return head("builds") | _timeline(result)
+        case Checkup():
+            return head("doctor") | _checkup(result)
+        case Harvest():
+            return head("harvest") | _harvest(result)
+        case Rows():
+            return head("history") | _rows(result)
 
 
 def outcome_name(outcome: Outcome) -> str:
@@ -91,7 +104,13 @@ def outcome_name(outcome: Outcome) -> str:
             return "no-regression"
 
 
-def _head(command: str) -> Document:
+def outcome_word(result: Result) -> str | None:
+    """The answer in a word, for the journal; ``None`` where there is none."""
+    return outcome_name(result.outcome) if isinstance(result, Finding) else None
+
+
+def head(command: str) -> Document:
+    """What every answer begins with."""
     return {"schema_version": SCHEMA_VERSION, "command": command, "ok": True}
 
 
@@ -99,13 +118,13 @@ def _time(moment: datetime | None) -> str | None:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}" if moment else None
 
 
-def _build(build: Build, observation: Observation | None = None) -> Document:
-    provenance = observation.provenance if observation else None
+def _build(build: Build, observation: Observation | None = None, *, commit: str | None = None) -> Document:
+    found = observation.provenance.commit if observation else commit
     return {
         "id": build.id,
         "spec": build.spec,
         "published_at": _time(build.published_at),
-        "commit": build.commit or (provenance.commit if provenance else None),
+        "commit": build.commit or found,
         "digest": build.digest,
         "platform": build.platform,
         "pin": build.pin,
@@ -145,7 +164,8 @@ def _packages(changes: tuple[PackageChange, ...]) -> list[Document]:
 
 
 def _entry(entry: TimelineEntry) -> Document:
-    return _build(entry.build, entry.observation) | {
+    commit = entry.summary.commit if entry.summary else None
+    return _build(entry.build, entry.observation, commit=commit) | {
         "verdict": entry.verdict.answer if entry.verdict else None,
         "reason": entry.verdict.reason if entry.verdict else None,
     }
@@ -193,8 +213,9 @@ def _finding(finding: Finding) -> Document:
             "gate": finding.gate,
             "newest_good": _build(finding.newest_good) if finding.newest_good else None,
             "timeline": [_entry(entry) for entry in finding.timeline],
-            "commits": None,
+            "commits": _hand_off(finding.hand_off),
             "confirmation": None,
+            "notes": list(finding.notes),
             "cost": _cost(finding.cost),
             "finished_at": _time(finding.finished_at),
             "reproduce": finding.reproduce,
@@ -202,6 +223,25 @@ def _finding(finding: Finding) -> Document:
         }
         | _outcome_details(finding.outcome)
     )
+
+
+def _hand_off(hand_off: HandOff | None) -> Document | None:
+    if hand_off is None:
+        return None
+    culprit, parent = hand_off.culprit, hand_off.parent
+    return {
+        "outcome": hand_off.outcome,
+        "reason": hand_off.reason,
+        "culprit": culprit.sha if culprit else None,
+        "parent": parent.sha if parent else None,
+        "title": culprit.title if culprit else None,
+        "pull_request": culprit.pull_request if culprit else None,
+        "committed_at": _time(culprit.committed_at) if culprit else None,
+        "suspects": [{"sha": commit.sha, "title": commit.title} for commit in hand_off.suspects],
+        "pin": msgspec.to_builtins(hand_off.pin) if hand_off.pin else None,
+        "commits": hand_off.commits,
+        "tested": hand_off.tested,
+    }
 
 
 def _plan(plan: Plan) -> Document:
@@ -246,12 +286,19 @@ def _inspection(inspection: Inspection) -> Document:
         "packages": {package.name: package.version for package in observation.packages},
         "version": observation.provenance.version,
         "local_build": observation.provenance.local_build,
-        "commit": {"tag": None, "image": observation.provenance.commit, "match": None},
+        "commit": _commit(inspection.seen),
         "libraries": msgspec.to_builtins(observation.libraries or ()),
         "evidence": observation.evidence,
         "from_history": inspection.seen.from_history,
         "cost": _cost(inspection.cost),
     }
+
+
+def _commit(seen: Seen) -> Document:
+    """What the name promises, what is inside, and whether they agree."""
+    promised, carried = seen.build.commit, seen.observation.provenance.commit
+    agree = carried_instead(seen.build, seen.observation) is None if promised and carried else None
+    return {"tag": promised, "image": carried, "match": agree}
 
 
 def _difference(difference: Difference) -> Document:
@@ -275,3 +322,24 @@ def _timeline(timeline: Timeline) -> Document:
         ],
         "cost": _cost(timeline.cost),
     }
+
+
+def _harvest(harvest: Harvest) -> Document:
+    return {
+        "sources": msgspec.to_builtins(harvest.sources),
+        "cost": _cost(harvest.cost),
+        "finished_at": _time(harvest.finished_at),
+    }
+
+
+def _rows(rows: Rows) -> Document:
+    return {"rows": [dict(zip(rows.columns, row, strict=True)) for row in rows.rows], "more": rows.more}
+
+
+def run(found: Run) -> Document:
+    """A run, step by step."""
+    return head("history") | {"run": msgspec.to_builtins(found)}
+
+
+def _checkup(checkup: Checkup) -> Document:
+    return {"health": msgspec.to_builtins(checkup.health), "finished_at": _time(checkup.finished_at)}

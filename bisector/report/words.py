@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
@@ -23,6 +24,7 @@ MARKS = {
 """A mark says its answer by shape; colour only repeats it."""
 
 _LONGEST = 200
+_COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
 _WIDTH = 77
 
 
@@ -30,6 +32,11 @@ def safe(text: object) -> str:
     """Text from outside, without control characters and not endless."""
     clean = "".join(character if character.isprintable() else "�" for character in str(text))
     return clean if len(clean) <= _LONGEST else clean[: _LONGEST - 1] + "…"
+
+
+def short(name: str) -> str:
+    """A build's name for reading: whole commits are cut to nine digits. Not for lines to paste."""
+    return _COMMIT.sub(lambda found: found[0][:9], safe(name))
 
 
 def day(moment: datetime | None) -> str:
@@ -67,19 +74,21 @@ def mark(verdict: Verdict | None) -> Text:
 def build_line(build: Build, observation: Observation | None = None) -> str:
     """A build by name, date and commit, as far as they are known."""
     commit = build.commit or (observation.provenance.commit if observation else None)
-    parts = [safe(build.id), day(build.published_at), f"commit {safe(commit)[:12]}" if commit else "", *build.marks]
+    named = short(build.id)
+    shown = f"commit {safe(commit)[:9]}" if commit and commit[:9] not in named else ""
+    parts = [named, day(build.published_at), shown, *build.marks]
     return "  ".join(part for part in parts if part)
 
 
 def loss_line(loss: Loss) -> str:
     """One loss in a sentence."""
-    end = f"back in {safe(loss.regained_at)}" if loss.regained_at else f"still missing in {safe(loss.last_bad)}"
-    return f"lost in {safe(loss.lost_at)} (last good {safe(loss.last_good)}), {end}"
+    end = f"back in {short(loss.regained_at)}" if loss.regained_at else f"still missing in {short(loss.last_bad)}"
+    return f"lost in {short(loss.lost_at)} (last good {short(loss.last_good)}), {end}"
 
 
 def gate_sentence(gate: GateFinding, question: Question, build: Build) -> str | None:
     """What the gate and the kernels together mean, for an operator."""
-    name, device, arch = safe(build.id), question.device.name, question.served_by.name
+    name, device, arch = short(build.id), question.device.name, question.served_by.name
     match gate:
         case GateFinding.CRASH:
             return (

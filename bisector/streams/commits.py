@@ -7,48 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from bisector.errors import UnknownSource
-from bisector.model import Build, Commit, CommitWheel, DependencyPin, Platform
-from bisector.ports import Clock
+from bisector.model import Build, Commit, CommitWheel, Platform
+from bisector.ports import Clock, CommitHistory
 
 _SOURCE = re.compile(r"commits:(?P<repository>[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100})")
 _USUAL_SPAN = timedelta(days=60)
-
-
-class CommitHistory(Protocol):
-    """One branch of a repository, wherever its history is read; commits are given in full or abbreviated to 7 digits.
-
-    Any of these may raise ``Unavailable`` where the history does not answer, and ``UsageError`` for a range that is
-    too long.
-    """
-
-    async def between(self, base: str, head: str) -> Sequence[Commit]:
-        """The commits of the branch after ``base`` up to ``head``, oldest first; none when they are the same.
-
-        Raises:
-            UnknownBuild: There is no such commit.
-            ReversedRange: ``base`` comes after ``head``.
-            UsageError: No branch leads from one to the other.
-        """
-
-    async def since(self, start: datetime, until: datetime | None = None) -> Sequence[Commit]:
-        """The commits of the branch from one moment up to another or the present, oldest first."""
-
-    async def commit(self, sha: str) -> Commit:
-        """One commit, of whatever branch.
-
-        Raises:
-            UnknownBuild: There is none.
-        """
-
-    async def pin(self, sha: str) -> DependencyPin | None:
-        """The DeepGEMM the commit builds with; ``None`` when its build files name none.
-
-        Raises:
-            UnknownBuild: There is no such commit.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 from urllib.parse import parse_qsl, quote
 
 from bisector.errors import NoBuildForPlatform, UnknownBuild, UnknownSource, Unreadable, UsageError
-from bisector.model import Build, Digest, Platform, RemoteImage
+from bisector.model import Build, Platform, RemoteImage
+from bisector.ports import ImageFacts, TagSource
 from bisector.streams.tag_pattern import TagParts, TagPattern
 from bisector.streams.tags import NAME, believable, commit_wheel, oldest_first
 
@@ -21,44 +21,6 @@ _SOURCE = re.compile(
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _MOST_READ = 200
 _UNDATED = datetime.min.replace(tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageFacts:
-    """What a tag's manifest and configuration say of the image for one platform.
-
-    Attributes:
-        digest: The manifest's.
-        index_digest: That of the list of images it was chosen from, if there is one.
-        created: When it says it was built.
-        commit: The source commit in its labels.
-    """
-
-    digest: Digest
-    index_digest: Digest | None = None
-    created: datetime | None = None
-    commit: str | None = None
-
-
-class TagSource(Protocol):
-    """One repository of a registry, for one platform."""
-
-    async def tags(self) -> Sequence[str]:
-        """Every tag, in any order.
-
-        Raises:
-            UnknownBuild: There is no such repository.
-        """
-
-    async def image(self, tag: str) -> ImageFacts:
-        """The image a tag names now.
-
-        Raises:
-            UnknownBuild: The tag is gone.
-            NoBuildForPlatform: It has no image for the platform.
-            Unreadable: Its manifest or configuration cannot be understood.
-            Unavailable: The registry does not answer.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,13 +32,15 @@ RELEASES = (
     *("0.28.0", "0.29.0", "0.30.0", "0.31.0", "0.32.0", "0.33.0"),
 )
 MEGABYTE = 1_000_000
-PLATFORM = Platform("linux/amd64")
+PLATFORM, SOURCE = Platform("linux/amd64"), "pypi:vllm"
 
 
 async def look(release: str, depth: Depth) -> dict[str, float]:
     """One look at one release with an empty history."""
     with tempfile.TemporaryDirectory() as folder:
-        async with open_rooms(config=Config(), db=Path(folder) / "history.db", platform=PLATFORM) as rooms:
+        async with open_rooms(
+            config=Config(), db=Path(folder) / "history.db", platform=PLATFORM, default_source=SOURCE
+        ) as rooms:
             build = await rooms.resolve.build(f"pypi:vllm=={release}")
             tally = rooms.probe.tally()
             seen = await rooms.probe.look(build, depth, tally)
@@ -72,7 +74,9 @@ async def by_strings(release: str) -> dict[str, float]:
     """Download the wheel, unpack DeepGEMM's library, and count what `strings | grep sm120_` shows."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        async with open_rooms(config=Config(), db=folder / "history.db", platform=PLATFORM) as rooms:
+        async with open_rooms(
+            config=Config(), db=folder / "history.db", platform=PLATFORM, default_source=SOURCE
+        ) as rooms:
             build = await rooms.resolve.build(f"pypi:vllm=={release}")
         start = time.monotonic()
         wheel, size = await download(build, folder)

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from bisector.artifacts.commit_wheel import CommitWheels
-from bisector.artifacts.opener import Opener
 from bisector.errors import NoBuildForPlatform, Unavailable, UnknownBuild, Unreadable, UsageError
 from bisector.http import Http, Patience
 from bisector.model import CommitWheel, Platform, RemoteWheel
 from tests.fakes.index import serving as serving_files
+from tests.fakes.opening import opener
 from tests.fakes.pages import Page, Pages, as_json, serving
 
 COMMIT = "a" * 40
@@ -178,5 +178,5 @@ async def test_what_was_located_opens_as_a_wheel(http: Http) -> None:
             status=302, headers={"Location": f"{files_host}{urlsplit(url).path}"}
         )
         found = await CommitWheels(http, base=pages.url).locate(WANTED)
-        async with Opener(http).open(found, digest=None) as artifact:
+        async with opener(http).open(found, digest=None) as artifact:
             assert (await artifact.select(Everything())).listed == {"vllm/_version.py": 28}

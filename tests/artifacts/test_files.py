@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from bisector.artifacts import bounds
-from bisector.artifacts.opener import Opener
 from bisector.errors import UnknownBuild, Unreadable
 from bisector.http import Http
-from bisector.model import CommitWheel, Digest, EvidenceKind, LocalPath, Platform
+from bisector.model import Digest, EvidenceKind, LocalPath
 from bisector.ports import FoundFiles
+from tests.fakes.opening import opener
 from tests.fakes.wheels import SMALL_VLLM, Choosing, only, unpack, wheel
 
 LIBRARY = "vllm/third_party/deep_gemm/_C.cpython-312-x86_64-linux-gnu.so"
 
 
 async def read(path: Path, selection: Choosing | None = None) -> FoundFiles:
-    async with Opener(Http()).open(LocalPath(path=str(path)), digest=None) as artifact:
+    async with opener(Http()).open(LocalPath(path=str(path)), digest=None) as artifact:
         found = await artifact.select(selection or Choosing())
         assert await artifact.digest() == found.digest
     return found
@@ -35,7 +35,7 @@ async def digest(path: Path) -> Digest:
 async def test_a_library_alone_is_listed_by_its_name(tmp_path: Path, name: str) -> None:
     content = b"\x7fELF" + bytes(100)
     (tmp_path / name).write_bytes(content)
-    async with Opener(Http()).open(LocalPath(path=str(tmp_path / name)), digest=None) as artifact:
+    async with opener(Http()).open(LocalPath(path=str(tmp_path / name)), digest=None) as artifact:
         assert artifact.evidence is EvidenceKind.FILE
     assert await read(tmp_path / name) == FoundFiles(
         listed={name: 104}, contents={name: content}, digest=Digest(f"sha256:{hashlib.sha256(content).hexdigest()}")
@@ -198,10 +198,3 @@ async def test_what_may_not_be_read_is_unreadable(tmp_path: Path, closed: str) -
             await read(tmp_path / closed.split("/", maxsplit=1)[0])
     finally:
         (tmp_path / closed).chmod(0o700)
-
-
-async def test_the_wheel_of_a_commit_is_no_file() -> None:
-    location = CommitWheel(commit="0" * 40, platform=Platform("linux/amd64"))
-    with pytest.raises(Unreadable, match="no file"):
-        async with Opener(Http()).open(location, digest=None):
-            pass

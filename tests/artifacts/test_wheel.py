@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from bisector.artifacts import bounds
 from bisector.artifacts import wheel as wheel_module
-from bisector.artifacts.opener import Opener
 from bisector.artifacts.spans import FileSpans
 from bisector.artifacts.wheel import Wheel
 from bisector.errors import BisectorError, RangesUnsupported, Unavailable, Unreadable
@@ -24,6 +23,7 @@ from bisector.ports import FoundFiles
 from bisector.streams.pip_index import pip_index
 from bisector.streams.pypi import PypiStream
 from tests.fakes.index import Cut, Index, Redirect, serving
+from tests.fakes.opening import opener
 from tests.fakes.wheels import SMALL_VLLM, Choosing, only, wheel
 
 NAME = "vllm-0.26.0-cp38-abi3-manylinux_2_28_x86_64.whl"
@@ -55,8 +55,7 @@ async def read(
     digest: Digest | None = KNOWN,
     full: bool = False,
 ) -> FoundFiles:
-    opener = Opener(http, allow_full_download=full)
-    async with opener.open(RemoteWheel(url=url, size=size), digest=digest) as artifact:
+    async with opener(http, allow_full_download=full).open(RemoteWheel(url=url, size=size), digest=digest) as artifact:
         return await artifact.select(selection)
 
 
@@ -118,7 +117,7 @@ async def test_a_wheel_may_lie_behind_a_redirect(http: Http, index: Index) -> No
 
 async def test_nothing_is_fetched_for_a_digest_that_is_known(http: Http, index: Index) -> None:
     url = index.add(NAME, wheel(SMALL_VLLM))
-    async with Opener(http).open(RemoteWheel(url=url), digest=KNOWN) as artifact:
+    async with opener(http).open(RemoteWheel(url=url), digest=KNOWN) as artifact:
         assert await artifact.digest() == KNOWN
         assert artifact.evidence is EvidenceKind.WHEEL
     assert index.seen == []

@@ -49,7 +49,8 @@ class CommandLine:
     def __call__(self, *arguments: str) -> Answer:
         path = self.folder / "config.toml"
         settings = "\n".join(f"{key} = {value}" for key, value in self.config.items())
-        path.write_text(f'{settings}\n[pypi]\nindex = "{self.index.url}"\n')
+        sources = "".join(f'[{name}]\nsource = "pypi:vllm"\n' for name in ("check", "inspect", "diff", "builds"))
+        path.write_text(f'{settings}\n{sources}[pypi]\nindex = "{self.index.url}"\n')
         code = run(["--config", str(path), "--db", str(self.folder / "history.db"), *arguments])
         out, err = self.capsys.readouterr()
         return Answer(exit_code=code, out=out, err=err)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bisector.artifacts.opener import Opener
 from bisector.errors import Unreadable
 from bisector.http import Http
 from bisector.model import Digest, LocalPath, Location, RemoteWheel
 from bisector.ports import Artifact, Artifacts
 from tests.fakes.index import Index, serving
+from tests.fakes.opening import opener
 from tests.fakes.wheels import SMALL_VLLM, Choosing, only, unpack, wheel
 
 
@@ -38,7 +38,7 @@ def location(request: pytest.FixtureRequest, index: Index, tmp_path: Path) -> Lo
 @pytest.fixture
 async def artifact(location: Location) -> AsyncIterator[Artifact]:
     async with Http() as http:
-        artifacts: Artifacts = Opener(http, allow_full_download=True)
+        artifacts: Artifacts = opener(http, allow_full_download=True)
         async with artifacts.open(location, digest=None) as artifact:
             yield artifact
 
@@ -69,14 +69,14 @@ async def test_the_digest_is_the_same_however_it_is_asked_for(artifact: Artifact
     assert digest.startswith("sha256:")
     assert len(digest) == len("sha256:") + 64
     assert (await artifact.select(Choosing())).digest == digest
-    async with Http() as http, Opener(http, allow_full_download=True).open(location, digest=None) as again:
+    async with Http() as http, opener(http, allow_full_download=True).open(location, digest=None) as again:
         assert await again.digest() == digest
 
 
 async def test_the_digest_of_a_stream_is_kept(index: Index) -> None:
     told = Digest(f"sha256:{'1' * 64}")
     url = index.add("vllm-0.26.0-py3-none-any.whl", wheel(SMALL_VLLM))
-    async with Http() as http, Opener(http).open(RemoteWheel(url=url), digest=told) as artifact:
+    async with Http() as http, opener(http).open(RemoteWheel(url=url), digest=told) as artifact:
         assert (await artifact.select(Choosing())).digest == told
 
 
@@ -86,5 +86,5 @@ async def test_what_is_no_artifact_is_unreadable(index: Index, tmp_path: Path) -
     for location in (remote, LocalPath(path=str(tmp_path / "vllm.whl"))):
         async with Http() as http:
             with pytest.raises(Unreadable, match="is not a zip archive"):
-                async with Opener(http).open(location, digest=None) as artifact:
+                async with opener(http).open(location, digest=None) as artifact:
                     await artifact.select(Choosing())

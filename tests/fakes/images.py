@@ -190,3 +190,17 @@ def write_layout(made: Image, below: Path, name: str) -> Path:
     (below / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [descriptor]}))
     (below / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
     return below
+
+
+def docker_archive(layers: Sequence[bytes], name: str, **config: object) -> bytes:
+    """An image of these tar archives as ``docker save`` wrote it before Docker 25, for ``docker load``."""
+    made = image(layers, how="tar", **config)
+    names = [f"{at}/layer.tar" for at in range(len(layers))]
+    parts = [{"Config": "config.json", "RepoTags": [name], "Layers": names}]
+    return pack(
+        [
+            *(file(path, layer) for path, layer in zip(names, layers, strict=True)),
+            file("config.json", made.config),
+            file("manifest.json", json.dumps(parts).encode()),
+        ]
+    )

@@ -95,6 +95,19 @@ class ImageShop:
         )
 
 
+def image_of(steps: Sequence[Step], at: datetime, *, platform: str = "linux/amd64") -> Image:
+    """An image for one platform with these lines, in a list of its own."""
+    configuration, layers = _configuration(platform, steps, at), [step.layer for step in steps if step.layer]
+    manifests = {platform: _manifest(configuration, layers, oci=False)}
+    return Image(
+        index=_index(manifests, oci=False),
+        manifests=manifests,
+        blobs=[configuration],
+        layers={platform: layers},
+        vllm=next(step.layer.digest for step in steps if step.layer and " dist/*.whl" in step.created_by),
+    )
+
+
 def _configuration(platform: str, steps: Sequence[Step], at: datetime) -> bytes:
     created = at.isoformat().replace("+00:00", "Z")
     system, machine = platform.split("/")

@@ -120,7 +120,8 @@ class Lab:
         return (
             f'[dockerhub]\napi = "{self.hub.site.url}"\nregistry = "{self.front.site.url}"\n\n'
             f'[wheels]\nbase = "{self.wheels.site.url}"\n\n'
-            f'[github]\napi = "{self.github.site.url}"\n'
+            f'[github]\napi = "{self.github.site.url}"\n\n'
+            "[registries]\nelsewhere = []\n"
         )
 
     @property

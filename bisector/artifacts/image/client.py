@@ -23,7 +23,7 @@ from bisector.artifacts.image.manifest import LONGEST_MANIFEST, MANIFEST_TYPES
 from bisector.artifacts.image.reference import ImageReference, is_digest, registry_base
 from bisector.errors import Unavailable, UnknownBuild, Unreadable
 from bisector.http import Http, Reply
-from bisector.model import Digest
+from bisector.model import Digest, RateLimit
 
 _OK: Final = 200
 _NOT_THERE: Final = frozenset({404, 410})
@@ -32,21 +32,6 @@ _MOST_PAGES: Final = 1000
 _ACCEPT: Final = {"Accept": ", ".join(MANIFEST_TYPES)}
 _NEXT: Final = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?', re.IGNORECASE)
 _LIMIT: Final = re.compile(r"(\d{1,12})(?:;w=(\d{1,9}))?\Z")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateLimit:
-    """How often a registry lets manifests be asked for, by the headers of its last answer that had them.
-
-    Attributes:
-        limit: Requests in a window.
-        remaining: Requests left in it.
-        window: Its length in seconds, when the registry says.
-    """
-
-    limit: int
-    remaining: int
-    window: int | None
 
 
 class _Tags(msgspec.Struct, frozen=True):

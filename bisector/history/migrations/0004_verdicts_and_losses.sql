@@ -185,6 +185,7 @@ CREATE VIEW losses AS
             last_value(build) OVER (line ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS newest
         FROM latest_verdicts
         WHERE verdict IN ('good', 'bad') AND state <> 'superseded'
+            AND sort_key <> '' -- without a date or an order a build has no neighbours, so nothing was lost in it
         WINDOW line AS (PARTITION BY source, platform, arch ORDER BY sort_key, build_id)
     ),
     changes AS (

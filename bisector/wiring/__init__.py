@@ -1,0 +1,6 @@
+"""The one place that builds real rooms."""
+
+from bisector.wiring.archive import Archive, open_archive
+from bisector.wiring.rooms import Rooms, open_rooms
+
+__all__ = ["Archive", "Rooms", "open_archive", "open_rooms"]
