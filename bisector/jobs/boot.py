@@ -67,7 +67,6 @@ class Booting:
                 image = await self.engine.pull(build.location, self.profile.platform, tell)
         except TimeoutError as error:
             raise Unavailable(f"{build.spec} was not pulled within {self.profile.timeouts.pull:g} s") from error
-        self._tell(build, None, "image is there", start)
         return image
 
     async def boot(self, build: Build, context: int, *, load: bool = False) -> Boot:

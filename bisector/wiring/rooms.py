@@ -14,8 +14,10 @@ from bisector.artifacts.image.record import LayerRecord
 from bisector.artifacts.image.reference import parse_reference
 from bisector.artifacts.image.registries import Registries
 from bisector.artifacts.opener import Opener
+from bisector.boot.owner import lives
 from bisector.config import Config
 from bisector.errors import ConfigError
+from bisector.history.boots import BootLog
 from bisector.history.journal import RunJournal
 from bisector.history.layers import Layers
 from bisector.history.store import History
@@ -25,7 +27,7 @@ from bisector.jobs.resolve import Resolve
 from bisector.kernels.parser import LibraryParser
 from bisector.kernels.reader import Reader
 from bisector.model import Build, Location, Platform, RemoteImage
-from bisector.ports import Backlog, CommitHistory, Event, Journal, Progress
+from bisector.ports import Backlog, Boots, CommitHistory, Event, Journal, Progress
 from bisector.streams.clone import Clone
 from bisector.streams.github import GitHub
 from bisector.streams.pip_index import pip_index
@@ -47,6 +49,7 @@ class Rooms:
     probe: Probe
     journal: Journal
     backlog: Backlog
+    boots: Boots
 
 
 @asynccontextmanager
@@ -88,6 +91,7 @@ async def open_rooms(
         yield Rooms(
             journal=RunJournal(ledger.database, clock),
             backlog=ledger,
+            boots=BootLog(ledger.database, clock, lives),
             resolve=Resolve(
                 streams=streams(
                     config, http, registries, history, clock, ledger, index=index, default_source=default_source
