@@ -104,6 +104,11 @@ class Engine:
         """Let go of it."""
         self._client.close()
 
+    def version(self) -> str:
+        """Its version, as it says it."""
+        with _understood():
+            return str(self._client.version().get("Version", "unknown"))
+
     def image(self, name: str) -> InspectedImage:
         """One image, by name, digest or id.
 

@@ -51,3 +51,17 @@ def _facts(image: InspectedImage, name: str) -> LocalImageFacts:
         created=claims.created_at,
         commit=claims.commit,
     )
+
+
+async def engine_version() -> str:
+    """The version of the local engine.
+
+    Raises:
+        Unavailable: It does not answer, or not us.
+    """
+
+    def ask() -> str:
+        with closing(Engine()) as engine:
+            return engine.version()
+
+    return await anyio.to_thread.run_sync(ask)

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from bisector.artifacts.commit_wheel import CommitWheels
+from bisector.artifacts.engine import engine_image
 from bisector.artifacts.files import Directory, LibraryFile, reading
 from bisector.artifacts.image.artifact import ImageArtifact
 from bisector.artifacts.image.layout import open_layout
@@ -104,8 +105,9 @@ class Opener:
             case LocalImage(path=text, name=name, platform=platform):
                 layout, found = await open_layout(Path(text), name)
                 yield ImageArtifact(layout, found, platform, name=text, memory=self._memory, verify=self._verify)
-            case EngineImage():
-                raise Unreadable(f"{location.name} is no file, and not read as one")
+            case EngineImage(name=name):
+                async with engine_image(name) as artifact:
+                    yield artifact
 
 
 class _Kind(Enum):

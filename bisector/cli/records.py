@@ -51,6 +51,26 @@ def harvest(
     )
 
 
+@bisector.command()
+@click.option("--source", default=SOURCE, show_default=True, metavar="S", help="The stream of builds to try.")
+@click.option("--platform", default=PLATFORM, show_default=True, metavar="OS/ARCH", help="Whose files are meant.")
+@_JSON
+@click.pass_obj
+def doctor(settings: Settings, /, *, source: str, platform: str, as_json: bool) -> int:
+    """What works from here, and what to do where it does not."""
+    from bisector.cli import requests  # noqa: PLC0415
+    from bisector.jobs.doctor import doctor as job  # noqa: PLC0415
+    from bisector.wiring import Practice  # noqa: PLC0415
+
+    return requests.answer(
+        settings,
+        lambda rooms: job(Practice(rooms, settings.db, source).examinations(), rooms.probe.clock),
+        platform=platform,
+        as_json=as_json,
+        source=source,
+    )
+
+
 @bisector.group()
 def history() -> None:
     """Ask the history: what every build was seen to contain, and every search and boot there was."""

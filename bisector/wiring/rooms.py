@@ -18,6 +18,7 @@ from bisector.boot.owner import lives
 from bisector.config import Config
 from bisector.errors import ConfigError
 from bisector.history.boots import BootLog
+from bisector.history.database import Database
 from bisector.history.journal import RunJournal
 from bisector.history.layers import Layers
 from bisector.history.store import History
@@ -42,6 +43,16 @@ def silent(_: Event, /) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What stands behind the doors, for the doctor to try."""
+
+    http: Http
+    parser: LibraryParser
+    database: Database
+    index: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rooms:
     """What jobs are given."""
 
@@ -49,6 +60,7 @@ class Rooms:
     probe: Probe
     journal: Journal
     backlog: Backlog
+    tools: Tools
     boots: Boots
 
 
@@ -91,6 +103,7 @@ async def open_rooms(
         yield Rooms(
             journal=RunJournal(ledger.database, clock),
             backlog=ledger,
+            tools=Tools(http=http, parser=parser, database=ledger.database, index=index),
             boots=BootLog(ledger.database, clock, lives),
             resolve=Resolve(
                 streams=streams(

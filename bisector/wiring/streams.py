@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
+from bisector.artifacts.engine_images import EngineImages
+from bisector.artifacts.image.layout_images import LayoutImages
 from bisector.artifacts.image.registries import Registries
 from bisector.artifacts.image.tags import RegistryTags
 from bisector.config import Config
@@ -15,7 +18,7 @@ from bisector.jobs.choose import parse_day
 from bisector.jobs.resolve import Streams, Window
 from bisector.model import Platform
 from bisector.ports import BuildStream, Catalogue, Clock, CommitHistory
-from bisector.streams import commits, dockerhub, registry
+from bisector.streams import commits, dockerhub, engine, layout, registry
 from bisector.streams.ledger import LedgerStream
 from bisector.streams.pypi import PypiStream
 
@@ -71,6 +74,14 @@ def streams(
     def from_index(source: str, _: Window, platform: Platform) -> BuildStream:
         return PypiStream(http, package=source.removeprefix("pypi:"), index_url=index, platform=platform)
 
+    def from_layout(source: str, _: Window, platform: Platform) -> BuildStream:
+        path = layout.parse_source(source)
+        return layout.LayoutStream(LayoutImages(Path(path), platform), path=path, platform=platform)
+
+    def from_engine(source: str, _: Window, platform: Platform) -> BuildStream:
+        repository = engine.parse_source(source)
+        return engine.EngineStream(EngineImages(repository), repository=repository, platform=platform)
+
     def from_history(source: str, _: Window, platform: Platform) -> BuildStream:
         remembered = source.removeprefix("history:") or default_source
         return LedgerStream(catalogue, remembered=remembered, platform=platform)
@@ -80,13 +91,19 @@ def streams(
         "registry": from_registry,
         "commits": from_commits,
         "pypi": from_index,
+        "oci": from_layout,
+        "docker": from_engine,
         "history": from_history,
     }
 
     def make(source: str, window: Window, platform: Platform, /) -> BuildStream:
         kind, _, rest = source.partition(":")
-        if kind not in kinds or not (rest or kind == "history"):
-            raise UnknownSource(f"{source!r} names no stream of builds")
+        if kind not in kinds or not (rest or kind in {"history", "docker"}):
+            raise UnknownSource(
+                f"{source!r} names no stream of builds",
+                hint="Write it as dockerhub:REPOSITORY, registry:HOST/REPOSITORY, commits:OWNER/NAME, pypi:PACKAGE, "
+                "oci:DIR, docker: or history:.",
+            )
         return kinds[kind](source, window, platform)
 
     return make
