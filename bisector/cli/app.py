@@ -99,10 +99,14 @@ def bisector(context: click.Context, /, config: Config, **options: Any) -> None:
     context.obj = Settings(config=config, **options)
 
 
+def register() -> None:
+    """Put every command on the group."""
+    from bisector.cli import commands, confirm, records  # noqa: F401, PLC0415 - importing them does it
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and give its exit code."""
-    from bisector.cli import commands, confirm, records  # noqa: F401, PLC0415 - registers the commands on the group
-
+    register()
     # A service manager's stop is an interruption like Ctrl-C: what was read is kept, and the way on is printed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -102,7 +102,7 @@ def has_kernels(summary: KernelSummary, arch: str) -> Verdict:
             count = summary.operations.get(arch, 0)
             what = f"{arch} kernel header" if summary.depth is Depth.NAMES else f"{arch} kernel"
             if not count:
-                return Verdict(answer=Answer.BAD, reason=f"bundled without any {what}")
+                return Verdict(answer=Answer.BAD, reason=f"bundled, no {what}s")
             return Verdict(answer=Answer.GOOD, reason=f"{count} {what}{'s' if count > 1 else ''}")
 
 

@@ -26,7 +26,7 @@ ASKED = Asked(
 )
 VERDICTS = (
     ("0.26.0", Verdict(answer=Answer.GOOD, reason="12 sm120 kernels"), True),
-    ("0.27.0", Verdict(answer=Answer.BAD, reason="bundled without any sm120 kernel"), False),
+    ("0.27.0", Verdict(answer=Answer.BAD, reason="bundled, no sm120 kernels"), False),
     ("0.26.1", Verdict(answer=Answer.INFRA, expires_at=datetime(2026, 12, 1, 1, 2, 3, 4, tzinfo=UTC)), False),
     ("0.26.1", Verdict(answer=Answer.UNTESTABLE, reason='"quoted" …'), False),
 )

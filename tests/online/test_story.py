@@ -121,7 +121,7 @@ def test_three_kinds_of_no_are_told_apart(ask: Ask) -> None:
         for release in ("0.19.1", "0.27.0")
     }
     assert "not bundled" in reasons["0.19.1"]
-    assert "without any sm120" in reasons["0.27.0"]
+    assert "no sm120 kernels" in reasons["0.27.0"]
 
 
 def test_what_a_look_costs(ask: Ask, tmp_path: Path) -> None:
