@@ -22,7 +22,7 @@ _ESTIMATE: Final = re.compile(r"estimated maximum model length is (?P<tokens>\d+
 _ENGINE: Final = re.compile(r"Initializing an? (?:V1 )?LLM engine \(v(?P<version>[^)]+)\) with config:")
 _PARALLEL: Final = re.compile(r"tensor_parallel_size=(?P<count>\d+)")
 _EAGER: Final = re.compile(r"enforce_eager=(?P<eager>True|False)")
-_GRAPHS: Final = re.compile(r"'?cudagraph_mode'?[:=] ?<CUDAGraphMode\.(?P<mode>\w+)")
+_GRAPHS: Final = re.compile(r"""['"]?cudagraph_mode['"]?[:=] ?<?CUDAGraphMode\.(?P<mode>\w+)""")
 _CAPTURED: Final = re.compile(r"Graph capturing finished in")
 _SKIPPED: Final = re.compile(r"skipped? memory profiling")
 _BACKENDS: Final = (

@@ -96,8 +96,8 @@ def _trial_rows(trial: Trial) -> Iterator[tuple[str, RenderableType]]:
     yield "answer", Text(_ending(trial, last), style="bold")
     for cause in last.causes:
         yield "cause", Text(safe(cause.title))
-        yield "", Text(safe(cause.meaning), style="dim")
-        yield "", Text(safe(cause.advice), style="dim")
+        yield "", Text(_whole(cause.meaning), style="dim")
+        yield "", Text(_whole(cause.advice), style="dim")
     if len(trial.ladder) > 1:
         yield "ladder", Text(", ".join(f"{rung.context:,} {'●' if rung.boots else '○'}" for rung in trial.ladder))
         for rung in trial.ladder:
@@ -110,6 +110,11 @@ def _trial_rows(trial: Trial) -> Iterator[tuple[str, RenderableType]]:
         yield "heaviest", Text(f"{heaviest.prompt_tokens:,} tokens in {heaviest.seconds:.1f} s")
     if trial.passes:
         yield "benchmark", Text(_passes(trial.passes))
+
+
+def _whole(text: str) -> str:
+    """A paragraph that may be long, of words that may not."""
+    return " ".join(map(safe, text.split()))
 
 
 def _ending(trial: Trial, last: Boot) -> str:
