@@ -21,6 +21,8 @@ LIBRARY = re.compile(r"(?:.*/)?vllm/.*\.so")
 
 _SOURCES = (VERSION_MODULE, METADATA, GATE)
 _LISTED = (*_SOURCES, OLDER_GATE, LIBRARY)
+_ENDINGS = (".so", "/_version.py", "/METADATA", "/cuda.py")
+"""Of whatever is listed outside of DeepGEMM."""
 _TOP = re.compile(r"vllm|deep_gemm|vllm-[^/]+\.dist-info")
 _BUNDLED = "vllm/third_party/deep_gemm"
 
@@ -48,6 +50,9 @@ class Names:
 
     def lists(self, path: str) -> bool:
         """DeepGEMM, the sources that tell of the build, and every library of vLLM."""
+        # Nearly every path of an image ends here, so this line decides what walking one costs.
+        if "deep_gemm" not in path and not path.endswith(_ENDINGS):
+            return False
         if deepgemm.may_belong(path) or (self.alone and "/" not in path and path.endswith(".so")):
             return True
         installed = deepgemm.in_site_packages(path)

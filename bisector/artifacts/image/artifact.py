@@ -17,9 +17,10 @@ What a layer holds is remembered by its diffID, so layers shared between builds 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
 
+from bisector.artifacts.image.answer import answer
+from bisector.artifacts.image.claims import Claims, read_claims
 from bisector.artifacts.image.hints import harmless, layer_hint
 from bisector.artifacts.image.layer import LayerReading
 from bisector.artifacts.image.manifest import (
@@ -35,34 +36,13 @@ from bisector.artifacts.image.manifest import (
 )
 from bisector.artifacts.image.memory import LayerMemory, RecentLayers
 from bisector.artifacts.image.overlay import Environment, environment
+from bisector.artifacts.image.read_behind import read_behind
 from bisector.artifacts.image.record import LayerRecord
 from bisector.artifacts.image.scope import Scope
 from bisector.artifacts.image.source import BlobSource, whole
 from bisector.errors import Unreadable
 from bisector.model import Digest, EvidenceKind, Platform
 from bisector.ports import END_OF_LAYER, FoundFiles, Selection
-
-_MOST_ROUNDS: Final = 5
-"""How often links may send the reader back."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claims:
-    """What an image says of itself; a claim, not a proof.
-
-    Attributes:
-        created: When it was built, as written.
-        commit: The commit it was built from.
-        tag: The name it was built to have.
-        environment: Its environment variables.
-        labels: Its labels.
-    """
-
-    created: str | None = None
-    commit: str | None = None
-    tag: str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +107,11 @@ class ImageArtifact:
         """How the last selection was answered."""
 
     @property
+    def named_digest(self) -> Digest:
+        """The digest it was asked for by, which may be that of an index."""
+        return self._named
+
+    @property
     def evidence(self) -> EvidenceKind:
         """An image: what is run, and the authority on itself."""
         return EvidenceKind.IMAGE
@@ -142,19 +127,7 @@ class ImageArtifact:
 
     async def claims(self) -> Claims:
         """What the image says of itself, for one small request."""
-        config = (await self._image()).config
-        runtime = config.config
-        labels = (runtime.labels if runtime else None) or {}
-        pairs = [pair.partition("=") for pair in (runtime.env if runtime else None) or ()]
-        variables = {name: value for name, _, value in pairs}
-        commit = variables.get("VLLM_BUILD_COMMIT") or labels.get("ai.vllm.build.commit")
-        return Claims(
-            created=config.created,
-            commit=commit or labels.get("org.opencontainers.image.revision") or None,
-            tag=variables.get("VLLM_IMAGE_TAG") or labels.get("ai.vllm.image.tag") or None,
-            environment=variables,
-            labels=labels,
-        )
+        return read_claims((await self._image()).config)
 
     async def select(self, selection: Selection) -> FoundFiles:
         """List and read; see above for which layers.
@@ -164,30 +137,12 @@ class ImageArtifact:
             Unavailable: It cannot be reached.
         """
         image = await self._image()
-        scope = Scope()
-        for _ in range(_MOST_ROUNDS):
+
+        async def search(scope: Scope) -> tuple[Environment, Sequence[LayerRecord]]:
             reader = _Layers(self._source, self._memory, image.layers, selection, scope, verify=self._verify)
-            found = await self._search(image, reader, selection, scope)
-            if found.wanted:
-                scope = scope.extended(found.wanted, frozenset())
-                continue
-            listed = {
-                name: reader.top_down()[origin.layer].listed[origin.path]
-                for name, origin in found.origins.items()
-                if selection.lists(name)
-            }
-            origins = {name: found.origins[name] for name in selection.reads(tuple(listed))}
-            missing = {
-                origin.path
-                for origin in origins.values()
-                if origin.path not in reader.top_down()[origin.layer].contents
-            }
-            if missing:
-                scope = scope.extended((), frozenset(missing))
-                continue
-            contents = {name: reader.top_down()[at.layer].contents[at.path] for name, at in origins.items()}
-            return FoundFiles(listed=listed, contents=contents, digest=image.manifest.digest)
-        raise Unreadable(f"{self._name} has links that lead to links without end")
+            return await self._search(image, reader, selection, scope), reader.top_down()
+
+        return await answer(selection, search, digest=image.manifest.digest, name=self._name)
 
     async def _search(self, image: _Image, reader: _Layers, selection: Selection, scope: Scope) -> Environment:
         """Read layers until the selection can be answered."""
@@ -283,8 +238,5 @@ class _Layers:
             name=f"The layer {layer.digest}",
         )
         async with self._source.blob(layer.digest, layer.size) as pieces:
-            async for piece in pieces:
-                reading.feed(piece)
-                if reading.satisfied:
-                    break
+            await read_behind(pieces, reading)
         return reading.finish()

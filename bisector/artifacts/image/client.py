@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 

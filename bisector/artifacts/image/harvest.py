@@ -103,10 +103,11 @@ class Harvest:
 
     def _keep(self, entry: Entry, places: tuple[Place, ...]) -> bool:
         path = entry.path
-        read = path in self._scope.contents or any(self._selection.reads((place.name,)) for place in places)
-        names = [place.name for place in places if read or self._selection.lists(place.name)]
-        wanted = read or bool(names)
-        in_the_way = self._enters(places) if places else may_lead_to_packages(path)
+        asked = path in self._scope.contents
+        names = [place.name for place in places if asked or self._selection.lists(place.name)]
+        read = asked or any(self._selection.reads((name,)) for name in names)
+        wanted = asked or bool(names)
+        in_the_way = self._enters(places) if places else may_lead_to_packages(path) or self._scope.leads_to(path)
         if not wanted and not in_the_way:
             return False
         self._refuse_excess(path)

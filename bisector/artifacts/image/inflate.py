@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Generator, Iterator, Mapping
 from typing import Final, Protocol
 
-from isal import isal_zlib
+from isal import igzip_lib
 
 from bisector.errors import Unreadable
 
@@ -34,7 +34,7 @@ _UNREAD: Final = {b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x04\x22\x4d\x18": "
 _ZSTD_WINDOW: Final[Mapping[int, int]] = {zstd.DecompressionParameter.window_log_max: 27}
 
 _FAILURES: Final[tuple[type[Exception], ...]] = (
-    isal_zlib.IsalError,  # type: ignore[assignment]  # its stubs call the class an instance
+    igzip_lib.IsalError,  # type: ignore[assignment]  # its stubs call the class an instance
     zlib.error,
     zstd.ZstdError,
 )
@@ -144,16 +144,17 @@ def sniff(head: bytes) -> str:
 
 
 class _Gzip:
-    """isal's decoder, which hands back the input it had no room for, behind the door of the other one."""
+    """isal's decoder; unlike its twin of zlib's form it keeps what it had no room for and lets other threads run."""
 
     def __init__(self) -> None:
-        self._inner = isal_zlib.decompressobj(wbits=31)
+        self._inner = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
         self.eof = False
         self.unused_data = b""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        out = self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
-        self.eof, self.unused_data = self._inner.eof, self._inner.unused_data
+        out = self._inner.decompress(data, max_length)
+        self.eof = self._inner.eof
+        self.unused_data = self._inner.unused_data if self.eof else b""
         return out
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import tarfile
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,8 @@ from bisector.model import Digest
 
 _PIECE: Final = 1 << 18
 _MOST_MEMBERS: Final = 100_000
+_INDEX: Final = "index.json"
+_SAVED: Final = "manifest.json"
 _NAMES: Final = ("org.opencontainers.image.ref.name", "io.containerd.image.name")
 _T = TypeVar("_T")
 
@@ -44,6 +46,12 @@ class _Saved(msgspec.Struct, frozen=True):
     config: str = msgspec.field(name="Config")
     layers: list[str] = msgspec.field(name="Layers")
     names: list[str] | None = msgspec.field(name="RepoTags", default=None)
+
+    @property
+    def called(self) -> Sequence[str]:
+        """Its names; without one, the digest by which its configuration is called."""
+        digest = f"sha256:{posixpath.basename(self.config).removesuffix('.json')}"
+        return self.names or [digest if is_digest(digest) else self.config]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +110,16 @@ async def open_layout(path: Path, name: str | None = None) -> tuple[Layout, Dige
     return await anyio.to_thread.run_sync(_open, path, name)
 
 
+async def image_names(path: Path) -> Sequence[str]:
+    """What the images in a directory or an archive are called, in its order; one without a name by its digest.
+
+    Raises:
+        UnknownBuild: There is no such file.
+        Unreadable: It is no directory or archive of images.
+    """
+    return await anyio.to_thread.run_sync(_listed, path)
+
+
 async def _pieces(name: str, span: _Span, digest: Digest) -> AsyncGenerator[bytes, None]:
     seen, left = hashlib.sha256(), span.size
     try:
@@ -121,19 +139,36 @@ async def _pieces(name: str, span: _Span, digest: Digest) -> AsyncGenerator[byte
 
 
 def _open(path: Path, name: str | None) -> tuple[Layout, Digest]:
+    spans = _spans(path)
+    if _INDEX in spans:
+        return Layout(str(path), _blobs(spans), {}), _chosen(path, spans[_INDEX], name)
+    return _saved(path, spans, name)
+
+
+def _listed(path: Path) -> list[str]:
+    spans = _spans(path)
+    if _INDEX in spans:
+        found = _decode(_bytes(spans[_INDEX]), _Index, f"{path}/{_INDEX}").manifests
+        images = [image for image in found if image.platform is None or image.platform.os != "unknown"]
+        names = [sorted(_names_of(image) - {image.digest, ""}) or [image.digest] for image in images]
+    else:
+        names = [sorted(image.called) for image in _decode(_bytes(spans[_SAVED]), list[_Saved], f"{path}/{_SAVED}")]
+    return list(dict.fromkeys(name for each in names for name in each))
+
+
+def _spans(path: Path) -> dict[str, _Span]:
+    """Where the parts lie, one of which describes the others."""
     try:
         spans = _directory(path) if path.is_dir() else _archive(path)
-        if "index.json" in spans:
-            return Layout(str(path), _blobs(spans), {}), _chosen(path, spans["index.json"], name)
-        if "manifest.json" in spans:
-            return _saved(path, spans, name)
     except FileNotFoundError as exc:
         raise UnknownBuild(f"There is no file or directory {path}") from exc
     except (OSError, tarfile.TarError) as exc:
         raise Unreadable(
             f"{path} cannot be read as an image: {exc}", hint="A compressed archive must be decompressed first."
         ) from exc
-    raise Unreadable(f"{path} is neither an OCI layout nor an archive of docker save")
+    if _INDEX not in spans and _SAVED not in spans:
+        raise Unreadable(f"{path} is neither an OCI layout nor an archive of docker save")
+    return spans
 
 
 def _directory(path: Path) -> dict[str, _Span]:
@@ -169,7 +204,7 @@ def _blobs(spans: Mapping[str, _Span]) -> dict[str, _Span]:
 
 
 def _chosen(path: Path, span: _Span, name: str | None) -> Digest:
-    images = _decode(_bytes(span), _Index, f"{path}/index.json").manifests
+    images = _decode(_bytes(span), _Index, f"{path}/{_INDEX}").manifests
     if name is not None:
         images = [image for image in images if any(_same(name, each) for each in _names_of(image))]
     if len({image.digest for image in images}) != 1 or not is_digest(images[0].digest):
@@ -193,9 +228,9 @@ def _same(one: str, other: str) -> bool:
 
 def _saved(path: Path, spans: Mapping[str, _Span], name: str | None) -> tuple[Layout, Digest]:
     """An archive of ``docker save``: the image's configuration has the digests that its manifest would have."""
-    images = _decode(_bytes(spans["manifest.json"]), list[_Saved], f"{path}/manifest.json")
+    images = _decode(_bytes(spans[_SAVED]), list[_Saved], f"{path}/{_SAVED}")
     if name is not None:
-        images = [image for image in images if any(_same(name, each) for each in image.names or ())]
+        images = [image for image in images if any(_same(name, each) for each in image.called)]
     if len(images) != 1:
         raise _ambiguous(path, name, len(images))
     saved = images[0]

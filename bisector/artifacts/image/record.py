@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +42,15 @@ class LayerRecord:
     verified: bool = False
 
 
-def parents(path: str) -> list[str]:
+def parents(path: str) -> tuple[str, ...]:
     """Every directory above a path, the image's root (an empty name) last."""
-    above = []
-    while path:
-        path = path.rpartition("/")[0]
-        above.append(path)
-    return above
+    return _and_above(path.rpartition("/")[0]) if path else ()
+
+
+@lru_cache(maxsize=4096)
+def _and_above(directory: str) -> tuple[str, ...]:
+    above = [directory]
+    while directory:
+        directory = directory.rpartition("/")[0]
+        above.append(directory)
+    return tuple(above)

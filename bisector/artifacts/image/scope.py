@@ -65,6 +65,10 @@ class Scope:
                 found[Place(place.root, f"{place.name}/{rest}" if place.name else rest)] = None
         return tuple(found)
 
+    def leads_to(self, path: str) -> bool:
+        """Whether an alias lies below this path, so that a link there would lead elsewhere."""
+        return any(alias.path.startswith(f"{path}/") for alias in self.aliases)
+
     def extended(self, aliases: tuple[Alias, ...], contents: frozenset[str]) -> Scope:
         """This scope and more."""
         return Scope(aliases=tuple(dict.fromkeys((*self.aliases, *aliases))), contents=self.contents | contents)

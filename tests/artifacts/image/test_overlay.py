@@ -93,6 +93,11 @@ async def test_a_symlink_may_lead_out_of_the_environment_and_down() -> None:
     assert await seen(lower, [symlink(f"{V}/deep", "../../../../../../opt/kernels")]) == {"v/deep/_C.so": b"opt"}
 
 
+async def test_a_symlink_may_lead_through_another_anywhere() -> None:
+    lower = [symlink("bin", "usr/bin"), file("usr/bin/kernels/_C.so", b"bin")]
+    assert await seen(lower, [symlink(f"{V}/deep", "/bin/kernels")]) == {"v/deep/_C.so": b"bin"}
+
+
 async def test_a_symlinked_environment_is_read() -> None:
     lower = [file("opt/packages/v/a", b"a")]
     assert await seen(lower, [symlink("usr/lib/python3/dist-packages", "/opt/packages")]) == {"v/a": b"a"}
