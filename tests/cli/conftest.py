@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bisector.cli.app import run
+from tests.fakes.answering import Answer, answered
 from tests.fakes.index import Index, serving
 from tests.fakes.wheels import wheel
 from tests.kernels.builds import build as files_of
@@ -23,18 +21,6 @@ STORY: tuple[tuple[str, str, Sequence[str]], ...] = (
     ("0.27.1", "2026-08-11", ("sm90", "sm100")),
     ("0.28.0", "2026-08-26", ("sm90", "sm100", "sm120")),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    exit_code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.out)
-        return document
 
 
 @dataclass(slots=True)
@@ -51,9 +37,7 @@ class CommandLine:
         settings = "\n".join(f"{key} = {value}" for key, value in self.config.items())
         sources = "".join(f'[{name}]\nsource = "pypi:vllm"\n' for name in ("check", "inspect", "diff", "builds"))
         path.write_text(f'{settings}\n{sources}[pypi]\nindex = "{self.index.url}"\n')
-        code = run(["--config", str(path), "--db", str(self.folder / "history.db"), *arguments])
-        out, err = self.capsys.readouterr()
-        return Answer(exit_code=code, out=out, err=err)
+        return answered(self.capsys, "--config", str(path), "--db", str(self.folder / "history.db"), *arguments)
 
 
 def add_release(index: Index, release: str, uploaded: str, archs: Sequence[str], **changes: bytes) -> None:

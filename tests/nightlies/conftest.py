@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from bisector.cli.app import run
 from bisector.errors import BisectorError
+from tests.fakes.answering import Answer, answered
 from tests.lab.lab import Lab
 from tests.lab.scenario import Scenario
 
@@ -23,18 +22,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.registry)
             item.add_marker(pytest.mark.online)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    exit_code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.out)
-        return document
 
 
 @dataclass(slots=True)
@@ -48,9 +35,7 @@ class Bisector:
     def __call__(self, *arguments: str, db: str = "history.db") -> Answer:
         config = self.folder / "config.toml"
         config.write_text(self.lab.config_toml())
-        code = run(["--config", str(config), "--db", str(self.folder / db), *arguments])
-        out, err = self.capsys.readouterr()
-        return Answer(exit_code=code, out=out, err=err)
+        return answered(self.capsys, "--config", str(config), "--db", str(self.folder / db), *arguments)
 
     def find(self, *arguments: str, **options: Any) -> Answer:
         return self("find-regression", "--arch", "sm120", *arguments, "--json", **options)

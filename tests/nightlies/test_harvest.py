@@ -107,7 +107,8 @@ def test_killed_at_any_moment_the_history_is_sound_and_the_next_harvest_ends_the
     bisector = start(FEW)
     undisturbed = harvest(bisector, db="undisturbed.db")
     begun = time.monotonic()
-    assert undisturbed.wait(timeout=120) == 0
+    undisturbed.communicate(timeout=120)
+    assert undisturbed.returncode == 0
     usual = time.monotonic() - begun
     chance = random.Random(7)
     db = bisector.folder / "history.db"

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 
-from bisector.cli.app import run
 from bisector.errors import BisectorError
 from bisector.http import Http
 from bisector.streams.pip_index import pip_index
+from tests.fakes.answering import Answer, answered
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.online)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    exit_code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.out)
-        return document
 
 
 Ask = Callable[..., Answer]
@@ -58,8 +43,6 @@ def ask(shared_db: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     monkeypatch.setenv("COLUMNS", "80")
 
     def asked(*arguments: str, db: Path = shared_db) -> Answer:
-        code = run(["--db", str(db), *arguments])
-        out, err = capsys.readouterr()
-        return Answer(exit_code=code, out=out, err=err)
+        return answered(capsys, "--db", str(db), *arguments)
 
     return asked
