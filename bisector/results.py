@@ -445,6 +445,7 @@ class Finding:
         cost: What the answer cost.
         reproduce: The command that asks the same question again.
         finished_at: When the answer was found.
+        by: What was asked of the builds: ``kernels``, ``boot`` or ``tpot``.
     """
 
     question: Question
@@ -466,6 +467,7 @@ class Finding:
     cost: Cost
     reproduce: str
     finished_at: datetime
+    by: str = "kernels"
 
     @property
     def exit_code(self) -> int:

@@ -60,6 +60,16 @@ _SOURCE = click.option(
     help="How dense a stream of commits is.",
 )
 @click.option("--pre", "prereleases", is_flag=True, help="Look at pre-releases too.")
+@click.option(
+    "--by",
+    type=click.Choice(["kernels", "boot", "tpot"]),
+    default="kernels",
+    show_default=True,
+    help="What makes a build good: its kernels; that it boots and answers; that it is as fast as --good.",
+)
+@click.option("--confirm", is_flag=True, help="Boot the two builds that were found.")
+@click.option("--profile", metavar="P", help="How builds are booted: a file, or a shipped profile by name.")
+@click.option("--host", default="local", show_default=True, metavar="H", help="The engine that boots; see `confirm`.")
 @click.option("--resume", metavar="RUN", help="Go on with an interrupted search; its options are taken over.")
 @click.option("--plan", "only_plan", is_flag=True, help="Say what would be done, and read no build.")
 @_PLATFORM
@@ -88,6 +98,7 @@ def find_regression(
     if resume:
         options = requests.asked_before(settings, resume)
     request = requests.regression(**options)
+    boots = request.by != "kernels" or request.confirm
     job = plan if only_plan else find
     asked = Asked(
         command="find-regression",
@@ -97,6 +108,12 @@ def find_regression(
         arch=request.question.device.name,
         resumes=resume,
     )
+    if boots and not only_plan:
+        from bisector.cli import proving  # noqa: PLC0415
+
+        return proving.find_regression(
+            settings, request, asked, platform=platform, refresh=refresh, verify=verify, clone=clone, as_json=as_json
+        )
     return requests.answer(
         settings,
         lambda rooms: job(request, resolve=rooms.resolve, probe=rooms.probe),

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
 import rich_click as click
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.text import Text
 
-from bisector.boot.profile import Profile, find_profile
-from bisector.cli.app import Settings
-from bisector.jobs.confirm import Proof
+from bisector.boot.profile import find_profile
+from bisector.cli.app import SOURCE, Interrupted, Settings
+from bisector.jobs.booted import predicate
+from bisector.jobs.confirm import confirm_finding, confirmed_exit_code
+from bisector.jobs.find import Request, find
 from bisector.jobs.probe import first_error
 from bisector.jobs.recorded import Recording
-from bisector.model import Asked
+from bisector.model import Asked, Platform
 from bisector.ports import Event
 from bisector.report import console as people
 from bisector.report import plain
-from bisector.report.confirmation import confirmation_document, confirmation_parts, confirmation_word
+from bisector.report.confirmation import (
+    confirmation_body,
+    confirmation_document,
+    confirmation_parts,
+    confirmation_word,
+)
 from bisector.report.progress import ConsoleProgress
+from bisector.results import Finding
 from bisector.trials import Confirmation
 from bisector.wiring import Rooms, open_rooms
 from bisector.wiring.proof import open_proof
@@ -29,8 +42,15 @@ def confirm(settings: Settings, builds: tuple[str, ...], *, profile: str, host: 
     """Prove builds on the hardware, print what came of it and give the exit code."""
     served = find_profile(profile)
 
-    async def job(proof: Proof, rooms: Rooms) -> Confirmation:
-        return await proof.confirm(builds, resolve=rooms.resolve, probe=rooms.probe)
+    async def job(rooms: Rooms, run: str | None) -> _Answer:
+        proof = await open_proof(rooms, served, host=host, run=run)
+        result = await proof.confirm(builds, resolve=rooms.resolve, probe=rooms.probe)
+        return _Answer(
+            parts=confirmation_parts(result),
+            document=confirmation_document(result),
+            word=confirmation_word(result),
+            exit_code=result.exit_code,
+        )
 
     arguments: dict[str, Any] = {"builds": list(builds), "profile": profile, "host": host, "source": source}
     asked = Asked(
@@ -39,18 +59,83 @@ def confirm(settings: Settings, builds: tuple[str, ...], *, profile: str, host: 
         question=f"whether {', '.join(builds)} hold with {served.name}",
         arch=served.arch,
     )
-    return _answer(settings, job, served=served, host=host, source=source, asked=asked, as_json=as_json)
+    rooms = partial(
+        open_rooms,
+        config=settings.config,
+        db=settings.db,
+        platform=served.platform,
+        default_source=source,
+        allow_full_download=settings.allow_full_download,
+    )
+    return _answer(settings, job, rooms, asked=asked, as_json=as_json)
+
+
+def find_regression(
+    settings: Settings,
+    request: Request,
+    asked: Asked,
+    *,
+    platform: str,
+    refresh: bool,
+    verify: bool,
+    clone: Path | None,
+    as_json: bool,
+) -> int:
+    """A search that boots: its builds, or the two that it found."""
+    served = find_profile(str(request.profile))
+
+    async def job(rooms: Rooms, run: str | None) -> _Answer:
+        proof = await open_proof(rooms, served, host=request.host, run=run)
+        if request.by != "kernels":
+            async with predicate(proof.booting, request.by) as tried:
+                finding = await find(request, resolve=rooms.resolve, probe=rooms.probe, predicate=tried)
+            return _found(finding, None)
+        finding = await find(request, resolve=rooms.resolve, probe=rooms.probe)
+        return _found(finding, await confirm_finding(finding, proof))
+
+    rooms = partial(
+        open_rooms,
+        config=settings.config,
+        db=settings.db,
+        platform=Platform(platform),
+        default_source=SOURCE,
+        refresh=refresh,
+        verify=verify,
+        clone=clone,
+        allow_full_download=settings.allow_full_download,
+    )
+    return _answer(settings, job, rooms, asked=asked, as_json=as_json, resumable=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """A result as people and as programs read it, in a word, and its exit code."""
+
+    parts: Iterable[RenderableType]
+    document: plain.Document
+    word: str | None
+    exit_code: int
+
+
+def _found(finding: Finding, confirmation: Confirmation | None) -> _Answer:
+    document = plain.document(finding)
+    parts = [*people.parts(finding)]
+    code = finding.exit_code
+    if confirmation is not None:
+        document |= {"confirmation": confirmation_body(confirmation)}
+        parts += [Text(), Text("On the hardware", style="bold"), *confirmation_parts(confirmation)]
+        code = confirmed_exit_code(finding, confirmation)
+    return _Answer(parts=parts, document=document, word=plain.outcome_word(finding), exit_code=code)
 
 
 def _answer(
     settings: Settings,
-    job: Callable[[Proof, Rooms], Awaitable[Confirmation]],
+    job: Callable[[Rooms, str | None], Awaitable[_Answer]],
+    rooms: Callable[..., AbstractAsyncContextManager[Rooms]],
     *,
-    served: Profile,
-    host: str,
-    source: str,
     asked: Asked,
     as_json: bool,
+    resumable: bool = False,
 ) -> int:
     recording = Recording()
     # The steps of boots go to stderr, where they are no part of the answer: with --json too, for it takes minutes.
@@ -60,28 +145,21 @@ def _answer(
         recording(event)
         progress(event)
 
-    async def work() -> tuple[Confirmation, plain.Document]:
-        async with (
-            open_rooms(
-                config=settings.config,
-                db=settings.db,
-                platform=served.platform,
-                default_source=source,
-                progress=tell,
-                allow_full_download=settings.allow_full_download,
-            ) as rooms,
-            recording.of(asked, rooms.journal, progress),
-        ):
-            proof = await open_proof(rooms, served, host=host, run=recording.run)
-            result = await job(proof, rooms)
-            document = confirmation_document(result) | {"run": recording.run}
-            recording.outcome, recording.result = confirmation_word(result), document
-            return result, document
+    async def work() -> _Answer:
+        async with rooms(progress=tell) as opened, recording.of(asked, opened.journal, progress):
+            result = await job(opened, recording.run)
+            document = result.document | {"run": recording.run}
+            recording.outcome, recording.result = result.word, document
+            return replace(result, document=document)
 
-    with progress, first_error():
-        result, document = anyio.run(work)
+    try:
+        with progress, first_error():
+            result = anyio.run(work)
+    except KeyboardInterrupt:
+        resume = f"bisector find-regression --resume {recording.run}" if recording.run and resumable else None
+        raise Interrupted(resume) from None
     if as_json:
-        click.echo(plain.encode(document))
+        click.echo(plain.encode(result.document))
     else:
-        people.show(confirmation_parts(result), Console(highlight=False))
+        people.show(result.parts, Console(highlight=False))
     return result.exit_code

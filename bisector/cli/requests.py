@@ -59,12 +59,22 @@ def regression(
     prereleases: bool,
     commits: bool,
     every: str,
+    by: str = "kernels",
+    confirm: bool = False,
+    profile: str | None = None,
+    host: str = "local",
 ) -> Request:
     """The request that ``find-regression``'s options make.
 
     Raises:
-        UsageError: An option's value does not fit, or ``--arch`` is missing.
+        UsageError: An option's value does not fit, or one that is needed is missing.
     """
+    if (by != "kernels" or confirm) and profile is None:
+        raise UsageError("Missing option --profile", hint="It says how builds are booted: a file, or a shipped one.")
+    if by == "tpot" and good is None:
+        raise UsageError("Missing option --good", hint="Name the build whose speed the others are held to.")
+    if by != "kernels" and (require or confirm):
+        raise UsageError(f"--by {by} asks for no kernels", hint="Leave out --require and --confirm, or --by.")
     if arch is None:
         raise UsageError("Missing option --arch", hint="Name the GPU or its architecture, such as --arch sm120.")
     start = parse_day(since) if since else None
@@ -81,6 +91,10 @@ def regression(
         prereleases=prereleases,
         commits=commits,
         every=every,
+        by=by,
+        confirm=confirm,
+        profile=profile,
+        host=host,
     )
 
 

@@ -14,7 +14,8 @@ from bisector.jobs.probe import Probe
 from bisector.jobs.resolve import Resolve
 from bisector.kernels.predicates import gate_finding, judge
 from bisector.model import Answer, Build, Depth, Verdict
-from bisector.results import GateFinding, Layer, Question
+from bisector.results import ExitCode, Finding, GateFinding, Layer, Question
+from bisector.search import Direction
 from bisector.trials import Agreement, Boot, Comparison, Confirmation, Phase, Rung, Standing, Trial
 
 LOST: Final = "deepgemm_"
@@ -161,3 +162,20 @@ def _agreement(trials: Sequence[Trial]) -> Agreement:
         return Agreement.BAD_BOOTS
     lost = any(cause.id.startswith(LOST) for cause in bad.boots[-1].causes[:1])
     return Agreement.CONFIRMED if lost else Agreement.OTHER_CAUSE
+
+
+async def confirm_finding(finding: Finding, proof: Proof) -> Confirmation | None:
+    """Boot the two builds that a search told apart; ``None`` where it named none."""
+    if finding.before is None or finding.after is None:
+        return None
+    is_loss = finding.direction is Direction.LOSS
+    good, bad = (finding.before, finding.after) if is_loss else (finding.after, finding.before)
+    verdicts = {entry.build.id: entry.verdict for entry in finding.timeline}
+    return await proof.of([(side.build, verdicts.get(side.build.id)) for side in (good, bad)])
+
+
+def confirmed_exit_code(finding: Finding, confirmation: Confirmation) -> int:
+    """The finding's own, unless the hardware contradicts it; a machine that could not tell contradicts nothing."""
+    if confirmation.agreement in {None, Agreement.CONFIRMED, Agreement.UNTESTED}:
+        return finding.exit_code
+    return ExitCode.INCONCLUSIVE

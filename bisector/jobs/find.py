@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from bisector.errors import BisectorError, ReversedRange, UnknownBuild
+from bisector.jobs.booted import Predicate
 from bisector.jobs.choose import choose
 from bisector.jobs.commits import Between, hand_off
 from bisector.jobs.order import in_commit_order
@@ -42,6 +43,10 @@ class Request:
         prereleases: Look at pre-releases too.
         commits: Go on from the two builds to the commit.
         every: For a stream of commits: each ``commit``, or the last of each ``day``.
+        by: What is asked: ``kernels``, ``boot`` or ``tpot``.
+        profile: How builds are booted, as spelled.
+        host: Where.
+        confirm: Boot the two builds that were found.
     """
 
     question: Question
@@ -54,6 +59,10 @@ class Request:
     prereleases: bool = False
     commits: bool = False
     every: str = "commit"
+    by: str = "kernels"
+    profile: str | None = None
+    host: str = "local"
+    confirm: bool = False
 
     @property
     def depth(self) -> Depth:
@@ -85,11 +94,21 @@ class Request:
         words += ["--find-fix"] if self.direction is Direction.FIX else []
         words += ["--pre"] if self.prereleases else []
         words += ["--commits"] if self.commits else []
+        words += ["--by", self.by] if self.by != "kernels" else []
+        words += ["--confirm"] if self.confirm else []
+        words += ["--profile", self.profile] if self.profile else []
+        words += ["--host", self.host] if self.host != "local" else []
         return shlex.join(words)
 
 
-async def find(request: Request, *, resolve: Resolve, probe: Probe) -> Finding:
+async def find(request: Request, *, resolve: Resolve, probe: Probe, predicate: Predicate | None = None) -> Finding:
     """Search a stream for the build that lost the kernels, or for the one that has them again.
+
+    Args:
+        request: What was asked for.
+        resolve: Finds builds.
+        probe: Looks at builds.
+        predicate: Answers in place of the kernels, by trying.
 
     Raises:
         UnknownBuild: An end names no build of the stream.
@@ -97,7 +116,11 @@ async def find(request: Request, *, resolve: Resolve, probe: Probe) -> Finding:
         Unavailable: Reading failed again and again; what was read is kept.
     """
     run, notes = await _prepare(request, resolve=resolve, probe=probe)
+    if predicate is not None:
+        run.predicate = predicate
     outcome = await run.to_the_end()
+    if predicate is not None:
+        await run.look_at_sides(outcome)
     if isinstance(outcome, Inconclusive):
         if run.search.reversed:
             raise ReversedRange(f"The good build {request.good} is newer than the bad one {request.bad}")
@@ -169,6 +192,8 @@ async def _prepare(request: Request, *, resolve: Resolve, probe: Probe) -> tuple
 
 def _strategy(request: Request, builds: Iterable[Build], *, between: bool) -> Strategy:
     """Sweep while that is cheap: half a megabyte a build, if there is a wheel, and no more builds than one looks at."""
+    if request.by != "kernels":
+        return Strategy.BISECT
     cheap = all(build.witness or not isinstance(build.location, RemoteImage) for build in builds)
     many = between and sum(1 for build in builds if isinstance(build.location, CommitWheel)) > LOOK_BACK
     return Strategy.SWEEP if cheap and not many and request.depth is Depth.NAMES else Strategy.BISECT
@@ -223,6 +248,7 @@ def _finding(request: Request, run: SearchRun, outcome: Outcome, notes: tuple[st
         cost=run.tally.cost(builds=len(run.builds)),
         reproduce=request.command(good=good_end, bad=bad_end),
         finished_at=run.probe.clock.now(),
+        by=request.by,
     )
 
 

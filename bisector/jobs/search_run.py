@@ -8,15 +8,20 @@ from dataclasses import dataclass, field
 import anyio
 
 from bisector.errors import NoBuildForPlatform, RangesUnsupported, Unavailable, UnknownBuild, Unreadable
+from bisector.jobs.booted import Predicate
 from bisector.jobs.probe import Probe, Tally, first_error
 from bisector.kernels.predicates import judge
 from bisector.model import (
     Answer,
     Build,
+    DeepGemm,
     Depth,
+    Digest,
+    EvidenceKind,
     Found,
     FoundBetween,
     Inconclusive,
+    LibraryStatus,
     NonMonotone,
     NoRegression,
     NotReproduced,
@@ -47,6 +52,8 @@ class SearchRun:
         seen: What was seen of each build so far.
         gone: Builds whose own files are in no place any more, answered by their commit's wheel.
         unavailable: The last thing that could not be reached.
+        predicate: Answers the question in place of the kernels, by trying; what it says of the two builds that the
+            search names is asked once more.
     """
 
     question: Question
@@ -59,11 +66,13 @@ class SearchRun:
     seen: dict[str, Seen] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     unavailable: Unavailable | None = None
+    predicate: Predicate | None = None
+    verified: set[str] = field(default_factory=set)
 
     @property
     def at_once(self) -> int:
         """How many builds are looked at together."""
-        return AT_ONCE if self.strategy is Strategy.SWEEP else 1
+        return AT_ONCE if self.strategy is Strategy.SWEEP and self.predicate is None else 1
 
     async def to_the_end(self) -> Outcome:
         """Probe until there is an outcome that a deeper look at the builds it names agrees with."""
@@ -78,6 +87,23 @@ class SearchRun:
             if not shallow:
                 return outcome
             await self._look_at(shallow, deeply=True)
+            self.verified.update(shallow)
+
+    async def look_at_sides(self, outcome: Outcome) -> None:
+        """What differs in two builds that were told apart by trying them; an unreadable one is no less told apart."""
+        for name in named(outcome):
+            build = self.builds[name]
+            try:
+                self.seen[name] = await self.probe.look(build, Depth.KERNELS, self.tally)
+            except (NoBuildForPlatform, UnknownBuild, Unreadable, Unavailable) as error:
+                unread = Observation(
+                    digest=build.digest or Digest(""),
+                    depth=Depth.NAMES,
+                    probe_version=0,
+                    evidence=EvidenceKind.IMAGE,
+                    deep_gemm=DeepGemm(status=LibraryStatus.UNREADABLE, reason=error.message),
+                )
+                self.seen[name] = Seen(build=build, observation=unread, from_history=False)
 
     def timeline(self) -> tuple[TimelineEntry, ...]:
         """The builds that got a verdict, oldest first."""
@@ -102,6 +128,8 @@ class SearchRun:
             self.search.record(name, verdicts[name])
 
     async def _verdict(self, name: str, *, deeply: bool) -> Verdict:
+        if self.predicate is not None:
+            return await self._tried(name, self.predicate)
         build = self.builds[name]
         from_history = False
         try:
@@ -120,6 +148,14 @@ class SearchRun:
         self.probe.progress(Probed(build=build, verdict=verdict, from_history=from_history))
         return verdict
 
+    async def _tried(self, name: str, predicate: Predicate) -> Verdict:
+        build = self.builds[name]
+        verdict = await predicate(build)
+        if verdict.answer is Answer.INFRA:
+            self.unavailable = Unavailable(verdict.reason)
+        self.probe.progress(Probed(build=build, verdict=verdict, from_history=False))
+        return verdict
+
     async def _deep(self, build: Build) -> Seen:
         """The build itself; where it is gone from every place, the wheel of its commit, as deep as a wheel goes."""
         try:
@@ -136,6 +172,8 @@ class SearchRun:
             self.probe.progress(Narrowed(before=before, after=after, between=between, steps_left=steps_left))
 
     def _is_shallow(self, name: str) -> bool:
+        if self.predicate is not None:
+            return name not in self.verified
         seen = self.seen.get(name)
         if seen is None:
             return False

@@ -49,7 +49,7 @@ from bisector.results import (
 
 def render(result: Result, console: Console) -> None:
     """Print a result."""
-    show(_parts(result), console)
+    show(parts(result), console)
 
 
 def show(parts: Iterable[RenderableType], console: Console) -> None:
@@ -62,7 +62,8 @@ def show(parts: Iterable[RenderableType], console: Console) -> None:
         console.file.write(f"{line.rstrip()}\n")
 
 
-def _parts(result: Result) -> Iterator[RenderableType]:
+def parts(result: Result) -> Iterator[RenderableType]:
+    """A result, piece by piece."""
     match result:
         case Finding():
             return finding_parts(result)

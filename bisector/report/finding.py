@@ -61,6 +61,9 @@ def finding_parts(finding: Finding) -> Iterator[RenderableType]:
     yield from paste("Ask again", command_line(finding.reproduce))
 
 
+_BY = {"boot": "A server that answers", "tpot": "The speed of the good build"}
+
+
 def _what_to_do(finding: Finding) -> Iterator[RenderableType]:
     if finding.before and finding.after:
         yield section("The two builds", pairs(_sides(finding)))
@@ -89,7 +92,7 @@ def _evidence(finding: Finding) -> Iterator[RenderableType]:
 
 def headline(finding: Finding) -> str:
     """The answer in one line."""
-    what, where = asked(finding.question), safe(finding.source)
+    what, where = _BY.get(finding.by) or asked(finding.question), safe(finding.source)
     looked = _looked(finding)
     match finding.outcome:
         case Found(before=before, after=after):

@@ -199,6 +199,7 @@ def _finding(finding: Finding) -> Document:
             "outcome": outcome_name(finding.outcome),
             "source": finding.source,
             "platform": finding.platform,
+            "by": finding.by,
             "strategy": finding.strategy,
             "direction": finding.direction,
             "last_good": before if is_loss else None,
