@@ -6,6 +6,7 @@ a path both held and removed, something below what is no directory. Guessing wha
 
 from __future__ import annotations
 
+import io
 from typing import Final
 
 from bisector.artifacts.image.record import LayerRecord, parents
@@ -41,7 +42,7 @@ class Harvest:
         self._names: dict[str, None] = {}
         self._listed: dict[str, int] = {}
         self._contents: dict[str, bytes] = {}
-        self._content = bytearray()
+        self._content = io.BytesIO()
         self._path = ""
         self._content_bytes = 0
         self._hardlinks: dict[str, str] = {}
@@ -69,10 +70,11 @@ class Harvest:
 
     def content(self, data: bytes) -> None:
         """The next piece of what was wanted."""
-        self._content += data
-        if len(self._content) == self._listed[self._path]:
-            self._contents[self._path] = bytes(self._content)
-            self._content = bytearray()
+        self._content.write(data)
+        if self._content.tell() == self._listed[self._path]:
+            # Unlike bytes of a bytearray, this is no second copy of what may be a large library.
+            self._contents[self._path] = self._content.getvalue()
+            self._content = io.BytesIO()
 
     def record(self, *, read: int, verified: bool) -> LayerRecord:
         """Everything kept.
