@@ -18,7 +18,7 @@ _DOCKER_HUB_SERVER: Final = "registry-1.docker.io"
 
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _REPOSITORY: Final = re.compile(rf"{_PART}(?:/{_PART})*\Z")
-_HOST: Final = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?\Z")
+_HOST: Final = re.compile(r"(?:(?!-)[A-Za-z0-9.-]+(?<!-)|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?\Z")
 _TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}\Z")
 
@@ -51,25 +51,18 @@ def parse_reference(text: str) -> ImageReference:
     Raises:
         UnknownBuild: It names no image.
     """
-    # Docker's SDK costs a fifth of a second to import, which most commands need not pay.
-    import docker.auth  # noqa: PLC0415
-    import docker.errors  # noqa: PLC0415
-    import docker.utils  # noqa: PLC0415
-
-    digest: str | None = None
-    name, last = docker.utils.parse_repository_tag(text.removeprefix("docker://"))
-    if "@" in text:
-        digest = last
-        name, last = docker.utils.parse_repository_tag(name)
-    try:
-        host, repository = docker.auth.resolve_repository_name(name) if name else ("", "")
-    except docker.errors.InvalidRepository as exc:
-        raise _misspelt(text) from exc
+    name, _, digest = text.removeprefix("docker://").partition("@")
+    head, colon, last = name.rpartition(":")
+    tagged = bool(colon) and "/" not in last
+    name, tag = (head, last) if tagged else (name, None if digest else "latest")
+    first, slash, rest = name.partition("/")
+    # Only a dot, a port or this one name tell a host from the first part of a repository at Docker Hub.
+    named = bool(slash) and ("." in first or ":" in first or first == "localhost")
+    host, repository = (first, rest) if named else (DOCKER_HUB, name)
     if host in _DOCKER_HUB_NAMES:
         host, repository = DOCKER_HUB, repository if "/" in repository else f"library/{repository}"
-    tag = last if last is not None or digest is not None else "latest"
     fits = _HOST.match(host) and _REPOSITORY.match(repository) and (tag is None or _TAG.match(tag))
-    if not fits or (digest is not None and not _DIGEST.match(digest)):
+    if not fits or ("@" in text and not _DIGEST.match(digest)):
         raise _misspelt(text)
     return ImageReference(host=host, repository=repository, tag=tag, digest=Digest(digest) if digest else None)
 

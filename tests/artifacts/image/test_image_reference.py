@@ -54,6 +54,8 @@ def test_references_mean_what_docker_means(
         "a:" + "t" * 129,
         "a b/c",
         "-/a",
+        "-x.io/a",
+        "x.io-/a",
     ],
 )
 def test_what_names_no_image_is_refused(text: str) -> None:
