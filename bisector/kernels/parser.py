@@ -67,6 +67,12 @@ class LibraryParser:
     ) -> None:
         await self._end()
 
+    async def warm(self) -> None:
+        """Let the process start, half a second's work, while whoever will ask it does something else."""
+        if self._worker is None and not self._turn.locked():
+            async with self._turn:
+                self._worker = await _spawn(self._limits)
+
     async def templates(self, library: bytes, *, name: str) -> Templates:
         """DeepGEMM's JIT templates in a shared library; messages call it ``name``.
 
@@ -104,7 +110,12 @@ class LibraryParser:
         if self._worker is not None and self._worker.process.returncode is not None:
             await self._end()
         if self._worker is None:
-            self._worker = await _start(self._limits)
+            self._worker = await _spawn(self._limits)
+        try:
+            await self._worker.greeting()
+        except BaseException:
+            await self._end()
+            raise
         return self._worker
 
     async def _end(self, *, patience: float = 0) -> int | None:
@@ -126,11 +137,29 @@ class LibraryParser:
         return Unreadable(f"{name} cannot be read: {why}.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Worker:
     process: Process
     requests: ByteSendStream
     answers: BufferedByteReceiveStream
+    limits: Limits
+    greeted: bool = False
+
+    async def greeting(self) -> None:
+        """Wait until it can be asked, once."""
+        if self.greeted:
+            return
+        try:
+            with anyio.fail_after(_SECONDS_TO_START):
+                self.greeted = await self.answers.receive_exactly(len(READY)) == READY
+        except (TimeoutError, anyio.IncompleteRead) as error:
+            raise self._does_not_start() from error
+        if not self.greeted:
+            raise self._does_not_start()
+
+    def _does_not_start(self) -> Unavailable:
+        command = f"{sys.executable} -m {worker.__name__} {self.limits.memory} {self.limits.cpu_seconds}"
+        return Unavailable("The process that reads libraries does not start", hint=f"`{command}` shows why.")
 
     async def exchange(self, ask: Ask, library: bytes) -> tuple[bool, bytes]:
         await self.requests.send(REQUEST.pack(ask, len(library)))
@@ -153,7 +182,7 @@ class _Worker:
         return self.process.returncode
 
 
-async def _start(limits: Limits) -> _Worker:
+async def _spawn(limits: Limits) -> _Worker:
     process = await anyio.open_process(
         # -P: a file named lief.py in the working directory is not to be imported.
         [sys.executable, "-P", "-m", worker.__name__, str(limits.memory), str(limits.cpu_seconds)],
@@ -162,21 +191,9 @@ async def _start(limits: Limits) -> _Worker:
         # Ctrl-C is for the parent, which ends this process itself.
         start_new_session=True,
     )
-    started = _Worker(
+    return _Worker(
         process=process,
         requests=cast("ByteSendStream", process.stdin),
         answers=BufferedByteReceiveStream(cast("ByteReceiveStream", process.stdout)),
+        limits=limits,
     )
-    ready = False
-    try:
-        with anyio.fail_after(_SECONDS_TO_START):
-            ready = await started.answers.receive_exactly(len(READY)) == READY
-    except (TimeoutError, anyio.IncompleteRead) as error:
-        raise Unavailable(
-            "The process that reads libraries does not start.",
-            hint=f"`{sys.executable} -m {worker.__name__} {limits.memory} {limits.cpu_seconds}` shows why.",
-        ) from error
-    finally:
-        if not ready:
-            await started.end()
-    return started

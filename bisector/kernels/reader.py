@@ -64,6 +64,7 @@ class Reader:
                 return await self._open(artifact, all_libraries=all_libraries)
 
     async def _open(self, artifact: Artifact, *, all_libraries: bool) -> Observation:
+        await self._parser.warm()
         found, damage = await _select(artifact)
         place = deepgemm.find(found.listed, alone=_alone(artifact))
         library, kernels = await self._library(place, found, damage)
