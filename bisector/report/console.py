@@ -13,6 +13,8 @@ from rich.text import Text
 
 from bisector.model import ANY_ARCH, Answer, Depth, LibraryStatus, Observation
 from bisector.report.finding import finding_parts, legend, plan_parts
+from bisector.report.night import page
+from bisector.report.night_parts import night_parts
 from bisector.report.tables import checkup_parts, harvest_parts, rows_parts
 from bisector.report.words import (
     Paste,
@@ -39,6 +41,7 @@ from bisector.results import (
     Finding,
     Harvest,
     Inspection,
+    Night,
     Plan,
     Result,
     Rows,
@@ -56,17 +59,20 @@ def show(parts: Iterable[RenderableType], console: Console) -> None:
     """Print the parts of an answer; lines to paste are never broken."""
     with console.capture() as capture:
         for part in parts:
-            console.print(part, soft_wrap=isinstance(part, Paste))
+            # Plain strings in tables come from outside as often as not: brackets in them are no markup.
+            console.print(part, soft_wrap=isinstance(part, Paste), markup=False)
     for line in capture.get().splitlines():
         # Tables fill their columns with blanks, which nobody wants to copy.
         console.file.write(f"{line.rstrip()}\n")
 
 
-def parts(result: Result) -> Iterator[RenderableType]:
+def parts(result: Result) -> Iterator[RenderableType]:  # noqa: C901 - a line for each kind of answer
     """A result, piece by piece."""
     match result:
         case Finding():
             return finding_parts(result)
+        case Night():
+            return night_parts(page(result))
         case Plan():
             return plan_parts(result)
         case Check():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -23,7 +24,10 @@ from bisector.model import (
     Outcome,
     Run,
 )
+from bisector.report.grid import Grid, GridCell
+from bisector.report.night import page
 from bisector.results import (
+    ArchNight,
     Check,
     Checkup,
     Difference,
@@ -31,12 +35,15 @@ from bisector.results import (
     HandOff,
     Harvest,
     Inspection,
+    News,
+    Night,
     PackageChange,
     Plan,
     Question,
     Result,
     Rows,
     Seen,
+    StreamNight,
     Timeline,
     TimelineEntry,
     carried_instead,
@@ -47,10 +54,13 @@ SCHEMA_VERSION = 1
 
 Document = dict[str, Any]
 
+_OBEYED = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Control characters beyond those JSON itself escapes, and marks that turn the direction of writing."""
+
 
 def encode(document: Mapping[str, Any]) -> str:
-    """One JSON object, one line."""
-    return msgspec.json.encode(document).decode()
+    """One JSON object, one line; what a terminal might obey is spelled out, as JSON allows it to be."""
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(document).decode())
 
 
 def error(failure: BisectorError) -> Document:
@@ -64,11 +74,13 @@ def error(failure: BisectorError) -> Document:
     }
 
 
-def document(result: Result) -> Document:
+def document(result: Result) -> Document:  # noqa: C901 - a line for each kind of answer
     """The JSON object of a result."""
     match result:
         case Finding():
             return head("find-regression") | _finding(result)
+        case Night():
+            return night(result)
         case Plan():
             return head("find-regression") | _plan(result)
         case Check():
@@ -85,6 +97,22 @@ def document(result: Result) -> Document:
             return head("harvest") | _harvest(result)
         case Rows():
             return head("history") | _rows(result)
+
+
+def night(found: Night, *, boots: Rows | None = None, benchmarks: Rows | None = None) -> Document:
+    """A night with everything its other forms are made from; the first lines are theirs, word for word."""
+    report = page(found, boots=boots, benchmarks=benchmarks)
+    return head("nightly") | {
+        "at": _time(found.at),
+        "headlines": list(report.headlines),
+        "streams": [_stream(*pair) for pair in zip(found.streams, report.grids, strict=True)],
+        "news": [_news(news) for news in found.news],
+        "stages": msgspec.to_builtins(found.stages),
+        "not_measured": list(found.not_measured),
+        "boots": _rows(boots)["rows"] if boots else [],
+        "benchmarks": _rows(benchmarks)["rows"] if benchmarks else [],
+        "cost": _cost(found.cost),
+    }
 
 
 def outcome_name(outcome: Outcome) -> str:
@@ -344,3 +372,44 @@ def run(found: Run) -> Document:
 
 def _checkup(checkup: Checkup) -> Document:
     return {"health": msgspec.to_builtins(checkup.health), "finished_at": _time(checkup.finished_at)}
+
+
+def _news(news: News) -> Document:
+    return {
+        "kind": news.kind,
+        "key": news.key,
+        "source": news.source,
+        "arch": news.arch,
+        "sentence": news.sentence,
+        "finding": _finding(news.finding) if news.finding else None,
+    }
+
+
+def _stream(stream: StreamNight, drawn: Grid) -> Document:
+    return {
+        "source": stream.source,
+        "platform": stream.platform,
+        "newest_at": _time(stream.newest_at),
+        "archs": [_arch(stands) for stands in stream.archs],
+        "builds": [
+            _entry(entry) | {"kernels": dict(zip(drawn.archs, map(_cell, row.cells), strict=True))}
+            for entry, row in zip(stream.entries, drawn.rows, strict=True)
+        ],
+        "changes": msgspec.to_builtins(drawn.changes),
+        "harvest": msgspec.to_builtins(stream.harvest),
+    }
+
+
+def _arch(stands: ArchNight) -> Document:
+    return {
+        "arch": stands.arch,
+        "verdict": stands.verdict.answer,
+        "reason": stands.verdict.reason,
+        "newest": _build(stands.newest) if stands.newest else None,
+        "pin": _build(stands.pin) if stands.pin else None,
+        "losses": msgspec.to_builtins(stands.losses),
+    }
+
+
+def _cell(cell: GridCell) -> Document:
+    return {"says": cell.kind, "operations": cell.operations, "reason": cell.reason}
