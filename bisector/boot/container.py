@@ -7,6 +7,7 @@ different from the one here.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -14,12 +15,14 @@ import anyio
 import docker.errors
 from anyio import CapacityLimiter, to_thread
 from docker.models.containers import Container
+from docker.utils.socket import consume_socket_output, demux_adaptor, frames_iter
 
 from bisector.boot.host import translated
 from bisector.boot.ports import PORT, Ran, Reply, ServerState
 
 R = TypeVar("R")
 
+_frames: Any = frames_iter  # untyped
 _LONGEST_LOG: Final = 64 * 1024 * 1024
 _LONGEST_OUTPUT: Final = 8 * 1024 * 1024
 _PIECE: Final = 100_000  # bytes of one argument; Linux takes 128 KiB each and two megabytes together
@@ -51,8 +54,11 @@ class DockerServer:
     async def log(self) -> AsyncIterator[bytes]:
         """Its output while it grows, cut anywhere; ends with the container."""
         stream: Any = await self._call(partial(self._container.logs, stream=True, follow=True))
-        while piece := await self._call(partial(next, stream, b"")):
-            yield piece
+        try:
+            while piece := await self._call(partial(next, stream, b"")):
+                yield piece
+        finally:
+            await shielded(partial(_close, stream), self._limiter)
 
     async def whole_log(self) -> bytes:
         """Its output so far, whole; of one that is endless, the first 64 MiB."""
@@ -61,11 +67,14 @@ class DockerServer:
     def _read_log(self) -> bytes:
         pieces, size = [], 0
         stream: Any = self._container.logs(stream=True, follow=False)
-        for piece in stream:
-            pieces.append(piece)
-            size += len(piece)
-            if size >= _LONGEST_LOG:
-                break
+        try:
+            for piece in stream:
+                pieces.append(piece)
+                size += len(piece)
+                if size >= _LONGEST_LOG:
+                    break
+        finally:
+            _close(stream)
         return b"".join(pieces)
 
     async def state(self) -> ServerState:
@@ -101,19 +110,37 @@ class DockerServer:
         return await self._call(partial(self._run, list(command)))
 
     def _run(self, command: list[str]) -> Ran:
+        client = self._container.client
+        assert client is not None  # noqa: S101 - a container that was created has one
+        api: Any = client.api
         try:
-            ran: Any = self._container.exec_run(command, demux=True)
-        except (docker.errors.APIError, docker.errors.NotFound) as error:
+            made = api.exec_create(self._container.id, command)["Id"]
+            stream: Any = api.exec_start(made, socket=True)
+        except docker.errors.APIError as error:
             if error.status_code in {404, 409}:  # it has ended, or is gone
                 return Ran(exit_code=-1, output=str(error.explanation).encode())
             raise
-        code, (output, errors) = ran
+        # The SDK's own `exec_run` leaves its connection to the garbage collector.
+        with closing(getattr(stream, "_sock", stream)), closing(stream):
+            frames = (demux_adaptor(*frame) for frame in _frames(stream, tty=False))
+            output, errors = consume_socket_output(frames, demux=True)
+        code = api.exec_inspect(made)["ExitCode"]
         text: bytes = (output or b"") if code == 0 else (output or b"") + (errors or b"")
         return Ran(exit_code=-1 if code is None else code, output=text[-_LONGEST_OUTPUT:])
 
     async def _call(self, function: Callable[[], R]) -> R:
         with translated(self._engine):
             return await to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._limiter)
+
+
+def _close(stream: Any) -> None:
+    """Close a stream of the SDK, which leaves the connection of one that ended by itself to the garbage collector."""
+    reader = getattr(stream._response.raw._fp, "fp", None)  # noqa: SLF001 - it has no other name
+    with suppress(docker.errors.DockerException, OSError):  # over SSH it cannot be cut off, and ends by itself
+        stream.close()
+    if reader is not None:
+        with suppress(OSError, AttributeError), closing(reader.raw._sock):  # noqa: SLF001 - likewise
+            reader.close()
 
 
 async def shielded(function: Callable[[], R], limiter: CapacityLimiter) -> R:

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from tests.boot.stand_in.image import with_behaviour
+from tests.kernels.builds import build
 from tests.lab.engine import DockerEngine
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(300)]
 
 PROFILE = """
 title = "A stand-in"
@@ -36,7 +37,7 @@ host = "{models}"
 container = "/models"
 
 [heaviest]
-prompt-tokens = 12_000
+prompt-tokens = {prompt}
 output-tokens = 16
 
 [benchmark]
@@ -59,21 +60,21 @@ class Command:
     folder: Path
     environment: Mapping[str, str]
 
-    def profile(self, *, more: str = "", tokens: int = 16384, patience: float = 30) -> Path:
+    def profile(self, *, more: str = "", tokens: int = 16384, prompt: int = 12_000, patience: float = 30) -> Path:
         models = self.folder / "models"
         (models / "tiny").mkdir(parents=True, exist_ok=True)
         (models / "tiny" / "config.json").write_text("{}")
         file = self.folder / "tiny.toml"
-        file.write_text(PROFILE.format(models=models, tokens=tokens, patience=patience) + more)
+        file.write_text(PROFILE.format(models=models, tokens=tokens, prompt=prompt, patience=patience) + more)
         return file
 
-    def words(self, *builds: str, profile: Path) -> list[str]:
+    def words(self, *builds: str, profile: Path, command: str = "confirm") -> list[str]:
         history = str(self.folder / "history.db")
-        words = [sys.executable, "-m", "bisector", "--db", history, "confirm", *builds]
+        words = [sys.executable, "-m", "bisector", "--db", history, command, *builds]
         return [*words, "--profile", str(profile), "--json"]
 
-    def run(self, *builds: str, profile: Path | None = None) -> tuple[int, Any]:
-        words = self.words(*builds, profile=profile or self.profile())
+    def run(self, *builds: str, profile: Path | None = None, command: str = "confirm") -> tuple[int, Any]:
+        words = self.words(*builds, profile=profile or self.profile(), command=command)
         ran = subprocess.run(words, env=self.environment, capture_output=True, text=True, check=False)
         print(ran.stderr)  # noqa: T201 - shown when a test fails
         return ran.returncode, json.loads(ran.stdout)
@@ -175,14 +176,22 @@ def test_a_slower_build_is_worse_and_the_same_is_a_tie(command: Command) -> None
     assert (code, answer["comparison"]["standing"]) == (0, "tie")
 
 
-PHASES = ("started", "weights", "healthy", "answering", "heaviest", "warm-up")
+INTERRUPTIONS = [
+    ("started", signal.SIGINT),
+    ("started", signal.SIGKILL),
+    ("weights", signal.SIGTERM),
+    ("healthy", signal.SIGKILL),
+    ("answering", signal.SIGINT),
+    ("heaviest", signal.SIGKILL),
+    ("warm-up", signal.SIGTERM),
+    ("warm-up", signal.SIGKILL),
+]
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(("phase", "stop"), INTERRUPTIONS)
 def test_an_interruption_leaves_nothing_for_long(command: Command, phase: str, stop: signal.Signals) -> None:
     spelled = with_behaviour(command.engine, "paced", pace=0.3)
-    words = command.words(spelled, profile=command.profile(tokens=12_016))
+    words = command.words(spelled, profile=command.profile(tokens=8192, prompt=2000))
     process = subprocess.Popen(words, env=command.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         _wait_for_line(process, lambda line: phase in line)
@@ -195,7 +204,7 @@ def test_an_interruption_leaves_nothing_for_long(command: Command, phase: str, s
         assert code == 130
         assert command.containers() == []
         assert command.boots() == [("stand-in:paced", "interrupted")]
-    code, _ = command.run(with_behaviour(command.engine, "good"), profile=command.profile(tokens=12_016))
+    code, _ = command.run(with_behaviour(command.engine, "good"), profile=command.profile(tokens=8192, prompt=2000))
     assert code == 0
     assert command.boots()[0] == ("stand-in:paced", "interrupted")
 
@@ -214,6 +223,39 @@ def test_a_machine_that_is_in_use_is_left_alone(command: Command) -> None:
     finally:
         first.kill()
         first.communicate()
+
+
+def test_the_first_slow_build_of_six_is_found(command: Command) -> None:
+    for night in range(1, 7):
+        with_behaviour(command.engine, f"slowing:{night}", tpot=20.0 if night < 5 else 24.0)
+    arguments = ("--arch", "sm120", "--source", "docker:slowing", "--by", "tpot", "--good", "1", "--bad", "6")
+    profile = command.profile(tokens=8192, prompt=2000)
+    code, answer = command.run(*arguments, profile=profile, command="find-regression")
+    assert (code, answer["outcome"], answer["by"]) == (1, "found", "tpot")
+    assert (answer["last_good"]["id"], answer["first_bad"]["id"]) == ("4", "5")
+
+
+def test_the_first_build_that_does_not_answer_is_found(command: Command) -> None:
+    for night in range(1, 7):
+        with_behaviour(command.engine, f"failing:{night}", lost=night >= 3)
+    arguments = ("--arch", "sm120", "--source", "docker:failing", "--by", "boot", "--good", "1", "--bad", "6")
+    profile = command.profile(tokens=8192, prompt=2000)
+    code, answer = command.run(*arguments, profile=profile, command="find-regression")
+    assert (code, answer["outcome"]) == (1, "found")
+    assert (answer["last_good"]["id"], answer["first_bad"]["id"]) == ("2", "3")
+
+
+def test_what_the_kernels_say_is_confirmed_by_booting(command: Command) -> None:
+    for night, archs in enumerate((("sm90", "sm120"), ("sm90", "sm120"), ("sm90",), ("sm90",))):
+        lost = "sm120" not in archs
+        with_behaviour(command.engine, f"losing:{night}", packages=build(*archs), lost=lost)
+    arguments = ("--arch", "sm120", "--source", "docker:losing", "--confirm")
+    profile = command.profile(tokens=8192, prompt=2000)
+    code, answer = command.run(*arguments, profile=profile, command="find-regression")
+    assert (code, answer["outcome"]) == (1, "found")
+    assert (answer["last_good"]["id"], answer["first_bad"]["id"]) == ("1", "2")
+    assert answer["confirmation"]["agreement"] == "confirmed"
+    assert answer["confirmation"]["builds"][1]["causes"][0]["id"] == "deepgemm_no_arch_kernels"
 
 
 def _wait_for_line(process: subprocess.Popen[bytes], wanted: Callable[[str], bool]) -> None:

@@ -25,6 +25,10 @@ def why_none() -> str | None:
 class DockerEngine:
     """An engine with overlay2 in a folder of its own; nothing of it is left behind.
 
+    Args:
+        folder: Where everything of it lies.
+        bridge: The bridge its containers are connected to, which must be there; without one they have no network.
+
     Attributes:
         host: What to set ``DOCKER_HOST`` to.
 
@@ -32,13 +36,13 @@ class DockerEngine:
         RuntimeError: It does not come up; the end of its log says why.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, bridge: str = "none") -> None:
         self._folder = folder
         self._storage = folder / "storage"
         self.host = f"unix://{folder / 'docker.sock'}"
         if len(str(folder / "docker.sock")) > 100:  # Linux takes 108 bytes
             raise RuntimeError(f"{folder} is too long a path for a socket")
-        command = [PROGRAM, "--host", self.host, "--storage-driver=overlay2", "--bridge=none", "--iptables=false"]
+        command = [PROGRAM, "--host", self.host, "--storage-driver=overlay2", f"--bridge={bridge}", "--iptables=false"]
         command += ["--data-root", str(self._storage), "--exec-root", str(folder / "run")]
         command += ["--pidfile", str(folder / "docker.pid"), "--config-file", str(folder / "daemon.json")]
         (folder / "daemon.json").write_text("{}")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ _HERE: Final = Path(__file__).parent
 _NOT_NEEDED: Final = re.compile(
     r"/(test|tests|idlelib|tkinter|ensurepip|site-packages|lib2to3|config-[^/]*|__pycache__)(/|$)"
 )
+_PACKAGES: Final = "/usr/local/lib/python3.12/dist-packages/"
 _LIBRARY: Final = re.compile(r"(/\S+)\s\(0x")
 _SCRIPT: Final = '#!/bin/sh\nexec python3 /stand-in/{name}.py "$@"\n'
 
@@ -33,12 +34,30 @@ def import_stand_in(engine: DockerEngine, name: str = "stand-in:base") -> str:
     return name
 
 
-def with_behaviour(engine: DockerEngine, name: str, **behaviour: Any) -> str:
-    """The same image under another name, behaving as it is told; the spelling of the build."""
+def with_behaviour(
+    engine: DockerEngine, name: str, *, packages: Mapping[str, bytes] | None = None, **behaviour: Any
+) -> str:
+    """The same image under another name, behaving as it is told, with more in its site-packages; the build's spelling.
+
+    A name without a colon is a tag of ``stand-in``.
+    """
+    tag = name if ":" in name else f"stand-in:{name}"
     variable = json.dumps(json.dumps(behaviour))
-    dockerfile = f"FROM stand-in:base\nENV BEHAVIOUR={variable}\nLABEL name={name}\n"
-    engine.docker("build", "-q", "-t", f"stand-in:{name}", "-", given=dockerfile.encode())
-    return f"docker:stand-in:{name}"
+    files = {
+        "Dockerfile": "\n".join(
+            ("FROM stand-in:base", f"ENV BEHAVIOUR={variable}", f"LABEL name={name}", f"COPY packages {_PACKAGES}")
+        ).encode(),
+        "packages/readme": b"",
+        **{f"packages/{path}": content for path, content in (packages or {}).items()},
+    }
+    context = io.BytesIO()
+    with tarfile.open(fileobj=context, mode="w") as archive:
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    engine.docker("build", "-q", "-t", tag, "-", given=context.getvalue())
+    return f"docker:{tag}"
 
 
 def _root_file_system() -> bytes:
