@@ -1,0 +1,22 @@
+"""Every answer there is."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from bisector.results.inspections import (
+    Check,
+    Difference,
+    Inspection,
+)
+from bisector.results.nights import Night
+from bisector.results.searches import Finding, Plan
+from bisector.results.streams import (
+    Checkup,
+    Harvest,
+    Rows,
+    Timeline,
+)
+
+Result: TypeAlias = Check | Checkup | Difference | Finding | Harvest | Inspection | Night | Plan | Rows | Timeline
+"""What a command answers with; each knows its exit code."""
