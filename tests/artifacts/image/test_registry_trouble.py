@@ -13,12 +13,12 @@ import pytest
 import pytest_asyncio
 
 from bisector.artifacts.image.artifact import ImageArtifact
-from bisector.artifacts.image.client import RateLimit, RegistryClient
+from bisector.artifacts.image.client import RegistryClient
 from bisector.artifacts.image.credentials import Credentials, DockerCredentials
 from bisector.artifacts.image.reference import ImageReference
 from bisector.errors import BisectorError, RateLimited, Unavailable, UnknownBuild, Unreadable
 from bisector.http import Http, Patience
-from bisector.model import Platform
+from bisector.model import Platform, RateLimit
 from tests.fakes.images import ROOT, Image, file, image, pack
 from tests.fakes.registry import SECRET, Answer, Registry, Request, serving
 from tests.fakes.wheels import only
