@@ -15,7 +15,7 @@ import anyio
 import docker.errors
 from anyio import CapacityLimiter, to_thread
 from docker.models.containers import Container
-from docker.utils.socket import consume_socket_output, demux_adaptor, frames_iter
+from docker.utils.socket import frames_iter
 
 from bisector.boot.host import translated
 from bisector.boot.ports import PORT, Ran, Reply, ServerState
@@ -120,13 +120,16 @@ class DockerServer:
             if error.status_code in {404, 409}:  # it has ended, or is gone
                 return Ran(exit_code=-1, output=str(error.explanation).encode())
             raise
-        # The SDK's own `exec_run` leaves its connection to the garbage collector.
+        printed = {1: bytearray(), 2: bytearray()}
+        # The SDK's own `exec_run` leaves its connection to the garbage collector, and reads without end.
         with closing(getattr(stream, "_sock", stream)), closing(stream):
-            frames = (demux_adaptor(*frame) for frame in _frames(stream, tty=False))
-            output, errors = consume_socket_output(frames, demux=True)
+            for channel, piece in _frames(stream, tty=False):
+                printed.setdefault(channel, bytearray()).extend(piece)
+                if sum(map(len, printed.values())) > _LONGEST_OUTPUT:
+                    return Ran(exit_code=-1, output=b"it printed more than is read")
         code = api.exec_inspect(made)["ExitCode"]
-        text: bytes = (output or b"") if code == 0 else (output or b"") + (errors or b"")
-        return Ran(exit_code=-1 if code is None else code, output=text[-_LONGEST_OUTPUT:])
+        text = printed[1] if code == 0 else printed[1] + printed[2]
+        return Ran(exit_code=-1 if code is None else code, output=bytes(text))
 
     async def _call(self, function: Callable[[], R]) -> R:
         with translated(self._engine):

@@ -14,7 +14,7 @@ import rich_click as click
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from bisector.boot.profile import find_profile
+from bisector.boot.profiles import find_profile
 from bisector.cli.app import SOURCE, Interrupted, Settings
 from bisector.jobs.booted import predicate
 from bisector.jobs.confirm import confirm_finding, confirmed_exit_code

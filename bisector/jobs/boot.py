@@ -87,7 +87,7 @@ class Booting:
                 profile=self.profile.name,
                 arch=self.profile.arch,
                 run=self.run,
-                settings={"arguments": list(self.profile.arguments(context))},
+                settings={"arguments": list(self.profile.arguments(context)), "profile": self.profile.document},
             ),
         )
         try:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from bisector.boot.profile import Profile, find_profile, parse_profile, read_profile
+from bisector.boot.profile import Profile
+from bisector.boot.profiles import find_profile, parse_profile, read_profile
 from bisector.errors import ConfigError
 
 LEAST: dict[str, Any] = {"title": "t", "arch": "sm120", "model": "/m", "context": {"tokens": 32768}}

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bisector.boot.profile import Profile, parse_profile
+from bisector.boot.profile import Profile
+from bisector.boot.profiles import parse_profile
 from bisector.diagnosis import signatures
 from bisector.diagnosis.engine import diagnose
 from bisector.errors import UsageError

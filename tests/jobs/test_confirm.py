@@ -9,7 +9,8 @@ import pytest
 
 from bisector.arch import parse
 from bisector.boot.hardware import Machine, read_gpus
-from bisector.boot.profile import Profile, parse_profile
+from bisector.boot.profile import Profile
+from bisector.boot.profiles import parse_profile
 from bisector.diagnosis import signatures
 from bisector.diagnosis.engine import diagnose
 from bisector.errors import Unavailable, UnknownBuild
