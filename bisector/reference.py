@@ -26,15 +26,27 @@ def load(name: str, *, package: Path = _PACKAGE) -> Mapping[str, Any]:
     Raises:
         ConfigError: It is not there, or is not TOML.
     """
+    try:
+        return tomllib.loads(text(f"{name}.toml", package=package))
+    except ValueError as error:
+        raise ConfigError(f"The reference data {name}.toml cannot be read: {error}.", hint=_REINSTALL) from error
+
+
+def text(name: str, *, package: Path = _PACKAGE) -> str:
+    """The file of this name, as it stands.
+
+    Raises:
+        ConfigError: It is not there.
+    """
     for directory in (package / "data", package.parent / "data"):
-        path = directory / f"{name}.toml"
+        path = directory / name
         try:
-            return tomllib.loads(path.read_text(encoding="utf-8"))
+            return path.read_text(encoding="utf-8")
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:
             raise ConfigError(f"The reference data {path} cannot be read: {error}.", hint=_REINSTALL) from error
-    raise ConfigError(f"The reference data {name}.toml is not there.", hint=_REINSTALL)
+    raise ConfigError(f"The reference data {name} is not there.", hint=_REINSTALL)
 
 
 @cache

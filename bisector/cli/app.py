@@ -19,6 +19,7 @@ from rich.console import Console
 
 from bisector.config import Config, default_history_path, load
 from bisector.errors import BisectorError, UsageError
+from bisector.ports import Clock
 
 USAGE, FAULT, INTERRUPTED = 2, 70, 130
 
@@ -40,13 +41,14 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The global options, as every command receives them."""
+    """The global options, as every command receives them, and the time; ``None``: this machine's."""
 
     config: Config
     db: Path
     quiet: bool
     verbose: bool
     allow_full_download: bool
+    clock: Clock | None = None
 
 
 def _load_config(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Config:
@@ -96,22 +98,22 @@ def bisector(context: click.Context, /, config: Config, **options: Any) -> None:
     Exit codes: 0 nothing lost, 1 regression found or a check failed, 2 usage or configuration,
     3 inconclusive, 4 something outside is unavailable, 70 a fault in bisector, 130 interrupted.
     """
-    context.obj = Settings(config=config, **options)
+    context.obj = Settings(config=config, clock=context.obj, **options)
 
 
 def register() -> None:
     """Put every command on the group."""
-    from bisector.cli import commands, confirm, records  # noqa: F401, PLC0415 - importing them does it
+    from bisector.cli import commands, configuring, confirm, nights, records  # noqa: F401, PLC0415 - importing them does it
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command line and give its exit code."""
+def run(arguments: Sequence[str], *, clock: Clock | None = None) -> int:
+    """Run one command line and give its exit code; ``clock`` tells another time than this machine's."""
     register()
     # A service manager's stop is an interruption like Ctrl-C: what was read is kept, and the way on is printed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         result = bisector.main(
-            list(arguments), prog_name="bisector", standalone_mode=False, auto_envvar_prefix="BISECTOR"
+            list(arguments), prog_name="bisector", standalone_mode=False, auto_envvar_prefix="BISECTOR", obj=clock
         )
     except Exit as leave:
         return leave.exit_code

@@ -165,6 +165,7 @@ def answer(
             verify=verify,
             clone=clone,
             allow_full_download=settings.allow_full_download,
+            clock=settings.clock,
         ) as rooms:
             if asked is None:
                 result = await job(rooms)

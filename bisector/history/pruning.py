@@ -47,7 +47,10 @@ _KINDS: Mapping[str, _Kind] = {
             + (SELECT coalesce(sum(length(build) + length(reason) + 50), 0) FROM run_steps WHERE run_id = runs.id)""",
         dispensable="ended_at < :before",
     ),
-    "posts that were sent": _Kind(table="posts", size="length(body)", dispensable="sent_at < :before"),
+    # What the reports told is kept: forgotten, it would be told again while it lasts.
+    "posts that were sent": _Kind(
+        table="posts", size="length(body)", dispensable="sent_at < :before AND receiver <> 'report'"
+    ),
 }
 
 

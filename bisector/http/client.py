@@ -80,7 +80,7 @@ class Patience:
 
 
 class Http:
-    """GET over HTTP/1.1, as far as bisector needs it. An async context manager; connects at the first request.
+    """HTTP/1.1, as far as bisector needs it. An async context manager; connects at the first request.
 
     Args:
         meter: Where to count.
@@ -119,13 +119,9 @@ class Http:
 
         async def attempt() -> Reply:
             async with self._answer(url, {"Accept-Encoding": "gzip", **(headers or {})}) as response:
-                body = bytearray()
-                async for chunk in response.aiter_bytes():
-                    body += chunk
-                    if len(body) > limit:
-                        raise Unreadable(f"{redacted(url)} is longer than the {limit:,} bytes bisector reads of it")
+                body = await _whole(response, url, limit)
                 named = _named(response)
-                return Reply(status=response.status_code, headers=named, body=bytes(body), url=str(response.url))
+                return Reply(status=response.status_code, headers=named, body=body, url=str(response.url))
 
         return await self._insist(url, attempt, within=self._patience.longest_answer)
 
@@ -220,6 +216,29 @@ class Http:
 
         return await self._insist(url, attempt, within=self._patience.longest_answer)
 
+    async def send(
+        self, method: str, url: str, *, body: bytes, headers: Mapping[str, str] | None = None, limit: int
+    ) -> Reply:
+        """The whole answer to a request that changes something.
+
+        It is made once: one that got no answer may have been carried out all the same.
+
+        Raises:
+            Unreadable: The answer is longer than ``limit`` bytes.
+            Unavailable: No answer, or a server error.
+        """
+        within = self._patience.longest_answer
+        try:
+            with anyio.fail_after(within):
+                async with self._answer(url, headers or {}, method=method, content=body) as response:
+                    received = await _whole(response, url, limit)
+                    status, named = response.status_code, _named(response)
+                    return Reply(status=status, headers=named, body=received, url=str(response.url))
+        except TimeoutError as exc:
+            raise _too_slow(url, within) from exc
+        except Again as again:
+            raise again.error from again.__cause__
+
     @asynccontextmanager
     async def stream(self, url: str, *, headers: Mapping[str, str] | None = None) -> AsyncIterator[Streamed]:
         """An answer whose body is read as it comes, whatever its status; leaving early closes the connection.
@@ -244,11 +263,11 @@ class Http:
 
     @asynccontextmanager
     async def _answer(
-        self, url: str, headers: Mapping[str, str], *, method: str = "GET"
+        self, url: str, headers: Mapping[str, str], *, method: str = "GET", content: bytes | None = None
     ) -> AsyncIterator[httpx.Response]:
         """The open answer behind all redirects; closed, read or not, at the end."""
         with translated(url):
-            response = await self._follow(self._request(url, headers, method))
+            response = await self._follow(self._request(url, headers, method, content))
             try:
                 failure = overloaded(response, url, longest_asked=self._patience.longest_asked)
                 if failure is not None:
@@ -258,12 +277,12 @@ class Http:
                 self.meter.bytes += response.num_bytes_downloaded
                 await response.aclose()
 
-    def _request(self, url: str, headers: Mapping[str, str], method: str) -> httpx.Request:
+    def _request(self, url: str, headers: Mapping[str, str], method: str, content: bytes | None) -> httpx.Request:
         address = httpx.URL(url)
         if address.userinfo:
             self._logins[_origin(address)] = httpx.BasicAuth(address.username, address.password)
             address = address.copy_with(userinfo=b"")
-        return self._connected().build_request(method, address, headers=dict(headers))
+        return self._connected().build_request(method, address, headers=dict(headers), content=content)
 
     async def _follow(self, request: httpx.Request) -> httpx.Response:
         # httpx would read the body of each redirect whole, however long; here none is read.
@@ -289,7 +308,7 @@ class Http:
                 with anyio.fail_after(within):
                     return await attempt()
             except TimeoutError as exc:
-                raise Again(Unavailable(f"{host_of(url)} is too slow: no whole answer in {within:.0f} s")) from exc
+                raise Again(_too_slow(url, within)) from exc
 
         patience = self._patience
         trying = stamina.AsyncRetryingCaller(
@@ -303,6 +322,19 @@ class Http:
             return await trying(_pause, bounded)
         except Again as again:
             raise again.error from again.__cause__
+
+
+async def _whole(response: httpx.Response, url: str, limit: int) -> bytes:
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > limit:
+            raise Unreadable(f"{redacted(url)} is longer than the {limit:,} bytes bisector reads of it")
+    return bytes(body)
+
+
+def _too_slow(url: str, within: float) -> Unavailable:
+    return Unavailable(f"{host_of(url)} is too slow: no whole answer in {within:.0f} s")
 
 
 def _named(response: httpx.Response) -> dict[str, str]:

@@ -28,7 +28,7 @@ from bisector.jobs.resolve import Resolve
 from bisector.kernels.parser import LibraryParser
 from bisector.kernels.reader import Reader
 from bisector.model import Build, Location, Platform, RemoteImage
-from bisector.ports import Backlog, Boots, CommitHistory, Event, Journal, Progress
+from bisector.ports import Backlog, Boots, Clock, CommitHistory, Event, Journal, Progress
 from bisector.streams.clone import Clone
 from bisector.streams.github import GitHub
 from bisector.streams.pip_index import pip_index
@@ -76,9 +76,10 @@ async def open_rooms(
     verify: bool = False,
     clone: Path | None = None,
     allow_full_download: bool = False,
+    clock: Clock | None = None,
 ) -> AsyncIterator[Rooms]:
     """Everything a job may need; closed in the reverse order, however the job ends."""
-    clock = SystemClock()
+    clock = clock or SystemClock()
     async with AsyncExitStack() as stack:
         index, ca_file = config.pypi.index, config.pypi.ca_file
         if index is None:

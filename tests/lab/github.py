@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlencode
 
 from . import commits
 from .commits import PIN_FILE, Commit, history, pin_file
+from .issues import Issues
 from .website import Answer, Request, Website, as_json
 
 _UNPAGED: Final = 250  # commits a comparison shows when no page is asked for
@@ -21,16 +22,18 @@ _HOUR: Final = 3600
 
 
 class GitHub:
-    """Serves one repository's main branch.
+    """Serves one repository's main branch, and the issues of another.
 
     Attributes:
         remaining: Requests left in this hour.
+        issues: The issues of ``operators/vllm-watch``.
     """
 
     def __init__(self, repository: str, *, limit: int) -> None:
         self._limit = limit
         self._reset = int(time.time()) + _HOUR
         self.remaining = limit
+        self.issues = Issues("operators/vllm-watch")
         self.site = Website(self._answer)
         place = rf"/repos/{re.escape(repository)}"
         self._routes: Sequence[tuple[str, Callable[[Request, re.Match[str]], Answer]]] = (
@@ -48,7 +51,7 @@ class GitHub:
         self.remaining -= 1
         path = unquote(request.path)
         answers = (route(request, found) for pattern, route in self._routes if (found := re.fullmatch(pattern, path)))
-        answer = next(answers, None) or _missing("Not Found")
+        answer = next(answers, None) or self.issues.answer(request, path) or _missing("Not Found")
         return Answer(status=answer.status, headers={**answer.headers, **self._limits()}, body=answer.body)
 
     def _limits(self) -> dict[str, str]:

@@ -24,6 +24,7 @@ class Request:
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
+    body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,13 +167,14 @@ class _Conversation(BaseHTTPRequestHandler):
             path=target.path,
             query=dict(parse_qsl(target.query, keep_blank_values=True)),
             headers={name.lower(): ", ".join(self.headers.get_all(name, [])) for name in self.headers},
+            body=self.rfile.read(int(self.headers.get("Content-Length", "0"))),
         )
         try:
             self._send(self.server.site.respond(request))
         except ConnectionError:
             self.close_connection = True  # a client that has read enough hangs up, and may
 
-    do_HEAD = do_GET  # noqa: N815 - the library's name
+    do_HEAD = do_POST = do_PATCH = do_GET  # noqa: N815 - the library's names
 
     def _send(self, answer: Answer) -> None:
         body = answer.body

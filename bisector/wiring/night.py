@@ -1,0 +1,79 @@
+"""The rooms of the night's work: the others, the outbox, and whoever is told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bisector.config import Config
+from bisector.history.copying import copied
+from bisector.history.lock import locked
+from bisector.history.posts import Posts
+from bisector.history.queries import Queries
+from bisector.http import Http
+from bisector.model import Platform
+from bisector.ports import Clock, Gauge, Outbox, Progress, Receiver, Records
+from bisector.wiring.receivers import receivers
+from bisector.wiring.rooms import Rooms, open_rooms, silent
+
+_SOURCE, _PLATFORM = "dockerhub:vllm/vllm-openai", Platform("linux/amd64")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightRooms:
+    """What the night's work is given."""
+
+    rooms: Rooms
+    records: Records
+    outbox: Outbox
+    receivers: tuple[Receiver, ...]
+    gauges: tuple[Gauge, ...]
+
+
+@asynccontextmanager
+async def open_night(
+    config: Config, db: Path, clock: Clock, *, progress: Progress = silent, allow_full_download: bool = False
+) -> AsyncIterator[NightRooms]:
+    """Everything the night's work needs.
+
+    Raises:
+        ConfigError: A receiver is configured wrongly.
+    """
+    async with open_rooms(
+        config=config,
+        db=db,
+        platform=_PLATFORM,
+        default_source=_SOURCE,
+        progress=progress,
+        allow_full_download=allow_full_download,
+        clock=clock,
+    ) as rooms:
+        told, gauges = receivers(config, rooms.tools.http)
+        yield NightRooms(
+            rooms=rooms,
+            records=Queries(rooms.tools.database, clock),
+            outbox=Posts(rooms.tools.database, clock),
+            receivers=told,
+            gauges=gauges,
+        )
+
+
+@asynccontextmanager
+async def open_receivers(config: Config) -> AsyncIterator[tuple[Receiver | Gauge, ...]]:
+    """Everybody who is told, and nothing else."""
+    async with Http(ca_file=config.pypi.ca_file) as http:
+        told, gauges = receivers(config, http)
+        yield (*told, *gauges)
+
+
+@contextmanager
+def the_history(db: Path, clock: Clock, *, rehearsal: bool) -> Iterator[Path]:
+    """The history file for the night's work: locked against a second one, or for a rehearsal a copy of it."""
+    if rehearsal:
+        with copied(db) as copy:
+            yield copy
+    else:
+        with locked(db, clock, job="nightly"):
+            yield db
