@@ -16,9 +16,12 @@ from rich.text import Text
 
 from bisector.boot.profiles import find_profile
 from bisector.cli.app import SOURCE, Interrupted, Settings
+from bisector.diagnosis.workarounds import shipped
+from bisector.errors import UsageError
 from bisector.jobs.booted import predicate
 from bisector.jobs.confirm import confirm_finding, confirmed_exit_code
 from bisector.jobs.find import Request, find
+from bisector.jobs.needless import omissions
 from bisector.jobs.probe import first_error
 from bisector.jobs.recorded import Recording
 from bisector.model import Asked, Platform
@@ -30,6 +33,8 @@ from bisector.report.confirmation import (
     confirmation_document,
     confirmation_parts,
     confirmation_word,
+    omission_document,
+    omission_parts,
 )
 from bisector.report.progress import ConsoleProgress
 from bisector.results import Finding
@@ -66,6 +71,39 @@ def confirm(settings: Settings, builds: tuple[str, ...], *, profile: str, host: 
         platform=served.platform,
         default_source=source,
         allow_full_download=settings.allow_full_download,
+    )
+    return _answer(settings, job, rooms, asked=asked, as_json=as_json)
+
+
+def try_without(settings: Settings, build: str, *, profile: str | None, host: str, as_json: bool) -> int:
+    """Boot a build once without each workaround of a profile."""
+    if profile is None:
+        raise UsageError("Missing option --profile", hint="It says how the build is booted: a file, or a shipped one.")
+    served = find_profile(profile)
+
+    async def job(rooms: Rooms, run: str | None) -> _Answer:
+        proof = await open_proof(rooms, served, host=host, run=run)
+        result = await omissions(await rooms.resolve.build(build), shipped(), booting=proof.booting)
+        return _Answer(
+            parts=omission_parts(result),
+            document=omission_document(result),
+            word=f"{sum(each.needed is False for each in result.tried)} needless",
+            exit_code=result.exit_code,
+        )
+
+    rooms = partial(
+        open_rooms,
+        config=settings.config,
+        db=settings.db,
+        platform=served.platform,
+        default_source=SOURCE,
+        allow_full_download=settings.allow_full_download,
+    )
+    asked = Asked(
+        command="audit",
+        arguments={"try": build, "profile": profile, "host": host},
+        question=f"which workarounds of {served.name} {build} still needs",
+        arch=served.arch,
     )
     return _answer(settings, job, rooms, asked=asked, as_json=as_json)
 

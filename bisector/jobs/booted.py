@@ -15,11 +15,10 @@ from bisector.boot.comparison import compare
 from bisector.errors import NoBuildForPlatform, Unavailable, UnknownBuild, UsageError
 from bisector.jobs.boot import Booting
 from bisector.model import Answer, Build, Verdict
-from bisector.trials import Boot, BootOutcome, Pass, Standing
+from bisector.trials import MACHINE, Boot, Pass, Standing
 
 _TRIES: Final = 2
 _SEARCH: Final = 20  # boots for which a search's lease is believed
-_MACHINE: Final = {BootOutcome.NO_HARDWARE, BootOutcome.UNAVAILABLE}
 
 
 class Predicate(Protocol):
@@ -63,7 +62,7 @@ class Answering:
             return Verdict(answer=Answer.UNTESTABLE, reason=error.message)
         except Unavailable as error:
             return Verdict(answer=Answer.INFRA, reason=error.message)
-        if boot.outcome in _MACHINE:
+        if boot.outcome in MACHINE:
             return Verdict(answer=Answer.INFRA, reason=boot.reason or boot.outcome)
         return boot
 

@@ -21,6 +21,7 @@ from bisector.trials import (
     Confirmation,
     LogFacts,
     Measure,
+    Omissions,
     Pass,
     Standing,
     Trial,
@@ -82,6 +83,40 @@ def confirmation_body(confirmation: Confirmation) -> Document:
         if confirmation.comparison
         else None,
         "seconds": confirmation.seconds,
+    }
+
+
+def omission_parts(omissions: Omissions) -> Iterator[RenderableType]:
+    """What ``audit --try`` shows."""
+    whole = omissions.whole
+    if not whole.answered:
+        yield Text(f"It does not boot as it is, so nothing was left out: {safe(whole.reason)}", style="bold")
+        return
+    yield Text(f"profile {safe(omissions.profile)} on {safe(omissions.host)}")
+    if not omissions.tried:
+        yield Text("There is no workaround in it.")
+    words = {True: "still needed", False: "no longer needed", None: "could not be tried"}
+    for each in omissions.tried:
+        rows: list[tuple[str, RenderableType]] = [("why set", Text(_whole(each.flag.why)))]
+        if each.needed is False:
+            rows.append(("it costs", Text(_whole(each.flag.cost))))
+        elif each.boot.reason:
+            named = each.boot.causes[0].title if each.boot.causes else each.boot.reason
+            rows.append(("without it", Text(_whole(named))))
+        yield section(f"{safe(each.flag.flag)}: {words[each.needed]}", pairs(rows))
+
+
+def omission_document(omissions: Omissions) -> Document:
+    """The JSON object of ``audit --try``."""
+    return head("audit") | {
+        "profile": omissions.profile,
+        "host": omissions.host,
+        "boots": omissions.whole.answered,
+        "flags": [
+            msgspec.to_builtins(each.flag)
+            | {"needed": each.needed, "causes": msgspec.to_builtins(each.boot.causes), "boot": each.boot.id}
+            for each in omissions.tried
+        ],
     }
 
 

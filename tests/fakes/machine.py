@@ -42,6 +42,8 @@ class Behaviour:
     Attributes:
         fits: The longest context that its memory allows.
         dies_saying: It ends with this log instead of coming up.
+        needs: Flags and variables without which it ends.
+        dies_without: What it says then.
         hangs: It runs and never becomes healthy.
         dies_at: The request it dies of: ``chat``, ``completions`` or ``benchmark``.
         oom_killed: The kernel killed it.
@@ -52,6 +54,8 @@ class Behaviour:
 
     fits: int = 1_000_000
     dies_saying: bytes | None = None
+    needs: Sequence[str] = ()
+    dies_without: bytes = b""
     hangs: bool = False
     dies_at: str | None = None
     oom_killed: bool = False
@@ -79,6 +83,8 @@ class MemoryServer:
             self._die(b"RuntimeError: something strange\n")
         elif behaviour.dies_saying is not None or behaviour.oom_killed:
             self._die(behaviour.dies_saying or b"", exit_code=137 if behaviour.oom_killed else 1)
+        elif any(name not in (*self.launch.arguments, *self.launch.environment) for name in behaviour.needs):
+            self._die(behaviour.dies_without)
         elif context > behaviour.fits:
             self._die(TOO_LONG.format(asked=context, fits=behaviour.fits).encode())
         else:

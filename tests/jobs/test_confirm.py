@@ -11,11 +11,12 @@ from bisector.arch import parse
 from bisector.boot.hardware import Machine, read_gpus
 from bisector.boot.profile import Profile
 from bisector.boot.profiles import parse_profile
-from bisector.diagnosis import signatures
+from bisector.diagnosis import signatures, workarounds
 from bisector.diagnosis.engine import diagnose
 from bisector.errors import Unavailable, UnknownBuild
 from bisector.jobs.boot import Booting
 from bisector.jobs.confirm import Proof
+from bisector.jobs.needless import omissions
 from bisector.model import Answer, Build, EngineImage, Platform, Verdict
 from bisector.ports import Event
 from bisector.reference import gpus
@@ -247,3 +248,24 @@ async def test_an_interruption_leaves_nothing_behind(phase: str) -> None:
 async def _confirm(proof: Proof, progress: Callable[[Event], None]) -> None:
     booting = replace(proof.booting, progress=progress)
     await replace(proof, booting=booting).of([(build("a"), GOOD)])
+
+
+async def test_a_workaround_that_is_no_longer_needed_is_told() -> None:
+    known = workarounds.shipped()
+    flags = [{"name": "--enforce-eager"}, {"name": "--served-model-name", "value": "tiny"}]
+    served = profile(flag=flags, environment=[{"name": "VLLM_USE_DEEP_GEMM", "value": "0"}])
+    here = bench(a=Behaviour(needs=("VLLM_USE_DEEP_GEMM",), dies_without=LOST))
+    answer = await omissions(build("a"), known, booting=here.proof(served).booting)
+    assert [(each.flag.flag, each.needed) for each in answer.tried] == [
+        ("--enforce-eager", False),
+        ("VLLM_USE_DEEP_GEMM=0", True),
+    ]
+    assert answer.tried[1].boot.causes[0].id == "deepgemm_no_arch_kernels"
+    assert (answer.exit_code, here.engine.held, len(here.engine.launched)) == (0, False, 3)
+
+
+async def test_nothing_is_left_out_of_what_does_not_boot() -> None:
+    here = bench(a=Behaviour(dies_saying=LOST))
+    served = profile(flag=[{"name": "--enforce-eager"}])
+    answer = await omissions(build("a"), workarounds.shipped(), booting=here.proof(served).booting)
+    assert (answer.tried, answer.exit_code) == ((), 1)
