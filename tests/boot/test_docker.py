@@ -258,6 +258,13 @@ def test_what_the_kernels_say_is_confirmed_by_booting(command: Command) -> None:
     assert answer["confirmation"]["builds"][1]["causes"][0]["id"] == "deepgemm_no_arch_kernels"
 
 
+def test_a_workaround_that_is_no_longer_needed_is_told(command: Command) -> None:
+    profile = command.profile(tokens=8192, prompt=2000, more='[[flag]]\nname = "--enforce-eager"\n')
+    code, answer = command.run("--try", with_behaviour(command.engine, "good"), profile=profile, command="audit")
+    assert (code, answer["boots"]) == (0, True)
+    assert [(flag["flag"], flag["needed"]) for flag in answer["flags"]] == [("--enforce-eager", False)]
+
+
 def _wait_for_line(process: subprocess.Popen[bytes], wanted: Callable[[str], bool]) -> None:
     deadline = time.monotonic() + 60
     assert process.stderr is not None
