@@ -5,6 +5,7 @@ import hashlib
 import io
 import socket
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -346,3 +347,12 @@ async def test_certificates_that_cannot_be_read_are_a_mistake_in_the_configurati
     async with Http(ca_file="no/such/file.pem") as http:
         with pytest.raises(ConfigError, match=r"no/such/file\.pem"):
             await http.get(url, limit=1)
+
+
+async def test_other_certificates_are_trusted_from_the_next_request_on(index: Index, tmp_path: Path) -> None:
+    url = index.add("a.txt", b"content")
+    async with Http() as http:
+        assert (await http.get(url, limit=100)).body == b"content"
+        http.trust(str(tmp_path / "no-such-file.pem"))
+        with pytest.raises(ConfigError, match=r"no-such-file\.pem"):
+            await http.get(url, limit=100)

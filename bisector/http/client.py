@@ -95,6 +95,7 @@ class Http:
         self._patience = patience or Patience()
         self._ca_file = ca_file
         self._client: httpx.AsyncClient | None = None
+        self._retired: list[httpx.AsyncClient] = []
         self._logins: dict[tuple[str, str, int | None], httpx.BasicAuth] = {}
 
     async def __aenter__(self) -> Self:
@@ -105,8 +106,16 @@ class Http:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for client in (*self._retired, *([self._client] if self._client else [])):
+            await client.aclose()
+        self._retired.clear()
+        self._client = None
+
+    def trust(self, ca_file: str) -> None:
+        """Trust these certificates instead, from the next request on; those under way end as they began."""
+        self._ca_file = ca_file
         if self._client is not None:
-            await self._client.aclose()
+            self._retired.append(self._client)
             self._client = None
 
     async def get(self, url: str, *, headers: Mapping[str, str] | None = None, limit: int) -> Reply:

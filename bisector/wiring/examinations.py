@@ -79,7 +79,8 @@ class Practice:
     async def clock(self) -> str:
         """This machine and the package index agree about the time."""
         tools = self.rooms.tools
-        reply = await tools.http.get(f"{tools.index.rstrip('/')}/pip/", limit=_PAGE)
+        index = await tools.index.url()
+        reply = await tools.http.get(f"{index.rstrip('/')}/pip/", limit=_PAGE)
         theirs = reply.headers.get("date")
         if theirs is None:
             return "the package index does not tell its time"

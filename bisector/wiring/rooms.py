@@ -31,8 +31,8 @@ from bisector.model import Build, Location, Platform, RemoteImage
 from bisector.ports import Backlog, Boots, Clock, CommitHistory, Event, Journal, Progress
 from bisector.streams.clone import Clone
 from bisector.streams.github import GitHub
-from bisector.streams.pip_index import pip_index
 from bisector.wiring.clock import SystemClock
+from bisector.wiring.index import PackageIndex
 from bisector.wiring.streams import DOCKER_HUB, streams
 
 _MACHINES = {"linux/amd64": "x86_64", "linux/arm64": "aarch64"}
@@ -49,7 +49,7 @@ class Tools:
     http: Http
     parser: LibraryParser
     database: Database
-    index: str
+    index: PackageIndex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +81,8 @@ async def open_rooms(
     """Everything a job may need; closed in the reverse order, however the job ends."""
     clock = clock or SystemClock()
     async with AsyncExitStack() as stack:
-        index, ca_file = config.pypi.index, config.pypi.ca_file
-        if index is None:
-            configured = await pip_index()
-            index, ca_file = configured.url, ca_file or configured.ca_file
-        http = await stack.enter_async_context(Http(ca_file=ca_file))
+        http = await stack.enter_async_context(Http(ca_file=config.pypi.ca_file))
+        index = PackageIndex(config, http)
         parser = await stack.enter_async_context(LibraryParser())
         ledger = await stack.enter_async_context(History.open(db, clock))
         layers = Layers(ledger.database, clock, LayerRecord)

@@ -20,7 +20,7 @@ from bisector.model import Platform
 from bisector.ports import BuildStream, Catalogue, Clock, CommitHistory
 from bisector.streams import commits, dockerhub, engine, layout, registry
 from bisector.streams.ledger import LedgerStream
-from bisector.streams.pypi import PypiStream
+from bisector.wiring.index import IndexStream, PackageIndex
 
 DOCKER_HUB = "docker.io"
 
@@ -38,7 +38,7 @@ def streams(
     clock: Clock,
     catalogue: Catalogue,
     *,
-    index: str,
+    index: PackageIndex,
     default_source: str,
 ) -> Streams:
     """Makes streams by the first word of their source."""
@@ -72,7 +72,7 @@ def streams(
         )
 
     def from_index(source: str, _: Window, platform: Platform) -> BuildStream:
-        return PypiStream(http, package=source.removeprefix("pypi:"), index_url=index, platform=platform)
+        return IndexStream(http, index, package=source.removeprefix("pypi:"), platform=platform)
 
     def from_layout(source: str, _: Window, platform: Platform) -> BuildStream:
         path = layout.parse_source(source)
