@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
+from threading import Event
 from typing import Any, Final, TypeVar
 
 import docker
@@ -65,7 +66,11 @@ class DockerEngine:
 
     async def pull(self, location: Location, platform: Platform, progress: Callable[[int, int], None]) -> str:
         """Have the image there; what it is called there."""
-        return await self._call(partial(pull, self._client, location, platform, progress))
+        stop = Event()
+        try:
+            return await self._call(partial(pull, self._client, location, platform, progress, stop.is_set))
+        finally:
+            stop.set()
 
     async def devices(self, need: Need, image: str, mounts: Sequence[Mount], model: str) -> tuple[int, ...]:
         """The GPUs to use, once the machine is known to be one for this profile."""

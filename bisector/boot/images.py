@@ -14,7 +14,11 @@ from bisector.model import EngineImage, Location, Platform, RemoteImage
 
 
 def pull(
-    client: docker.DockerClient, location: Location, platform: Platform, progress: Callable[[int, int], None]
+    client: docker.DockerClient,
+    location: Location,
+    platform: Platform,
+    progress: Callable[[int, int], None],
+    stopped: Callable[[], bool],
 ) -> str:
     """The image's name in the engine, once it is there.
 
@@ -23,6 +27,7 @@ def pull(
         location: Where the image is.
         platform: Which of a list of images.
         progress: Is told bytes fetched and bytes to fetch, as far as they are known.
+        stopped: Whether nobody waits for it any more; asked at every step, for a thread cannot be cancelled.
 
     Raises:
         UsageError: The location is no image that an engine can boot.
@@ -33,7 +38,7 @@ def pull(
         case EngineImage(name=name):
             return _present(client, name)
         case RemoteImage():
-            return _fetched(client, location, platform, progress)
+            return _fetched(client, location, platform, progress, stopped)
         case _:
             raise UsageError(
                 "Only an image can be booted", hint="Name an image in a registry, or docker:IMAGE for a local one."
@@ -49,7 +54,11 @@ def _present(client: docker.DockerClient, name: str) -> str:
 
 
 def _fetched(
-    client: docker.DockerClient, location: RemoteImage, platform: Platform, progress: Callable[[int, int], None]
+    client: docker.DockerClient,
+    location: RemoteImage,
+    platform: Platform,
+    progress: Callable[[int, int], None],
+    stopped: Callable[[], bool],
 ) -> str:
     by_digest = location.reference.startswith("sha256:")
     repository = f"{location.registry}/{location.repository}"
@@ -60,7 +69,7 @@ def _fetched(
         except UnknownBuild:
             pass
     try:
-        _pull(client, repository, location.reference, platform, progress)
+        _pull(client, repository, location.reference, platform, progress, stopped)
     except docker.errors.NotFound as error:
         raise UnknownBuild(f"There is no image {name}: {explanation(error)}") from error
     return _present(client, name)
@@ -72,10 +81,13 @@ def _pull(
     reference: str,
     platform: Platform,
     progress: Callable[[int, int], None],
+    stopped: Callable[[], bool],
 ) -> None:
     done: dict[str, int] = {}
     whole: dict[str, int] = {}
     for event in client.api.pull(repository, tag=reference, stream=True, decode=True, platform=platform):
+        if stopped():
+            raise Unavailable(f"{repository}:{reference} was not pulled to its end")
         if "error" in event:
             text = " ".join(str(event["error"]).split())
             missing = "not found" in text or "manifest unknown" in text

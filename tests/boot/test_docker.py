@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import socket
 import sqlite3
@@ -19,6 +20,7 @@ import pytest
 from tests.boot.stand_in.image import with_behaviour
 from tests.kernels.builds import build
 from tests.lab.engine import DockerEngine
+from tests.lab.registry import PROGRAM, Registry
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(300)]
 
@@ -256,6 +258,29 @@ def test_what_the_kernels_say_is_confirmed_by_booting(command: Command) -> None:
     assert (answer["last_good"]["id"], answer["first_bad"]["id"]) == ("1", "2")
     assert answer["confirmation"]["agreement"] == "confirmed"
     assert answer["confirmation"]["builds"][1]["causes"][0]["id"] == "deepgemm_no_arch_kernels"
+
+
+@pytest.mark.registry
+def test_an_image_is_pulled_from_a_registry(command: Command) -> None:
+    if shutil.which(PROGRAM) is None:
+        pytest.skip(f"{PROGRAM} is not installed")
+    with_behaviour(command.engine, "good")
+    folder = command.folder / "registry"
+    folder.mkdir()
+    registry = Registry(folder)
+    try:
+        image = f"{registry.url.removeprefix('http://')}/mine/vllm:nightly"
+        command.engine.docker("tag", "stand-in:good", image)
+        command.engine.docker("push", "-q", image)
+        command.engine.docker("rmi", image)
+        profile = command.profile(tokens=8192, prompt=2000)
+        code, answer = command.run(image, profile=profile)
+        assert (code, answer["outcome"]) == (0, "holds")
+        missing = image.replace("nightly", "none")
+        code, answer = command.run(missing, profile=profile)
+        assert (code, answer["ok"]) == (2, False)
+    finally:
+        registry.close()
 
 
 def test_a_workaround_that_is_no_longer_needed_is_told(command: Command) -> None:
