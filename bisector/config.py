@@ -93,6 +93,8 @@ class WatchConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         commits: Go on from the two builds of a change to the commit between them.
         stopped_after: Days without a new build after which the stream counts as stopped.
         limit: How many builds are read in one night at most; ``None``: all that are new.
+        profile: How its builds are booted to confirm what the files say; ``None``: they are not.
+        host: Where, as ``confirm --host`` takes it.
     """
 
     source: str
@@ -102,6 +104,8 @@ class WatchConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     commits: bool = False
     stopped_after: Annotated[float, msgspec.Meta(gt=0)] = 3
     limit: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    profile: str | None = None
+    host: str = "local"
 
 
 _Name: TypeAlias = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]

@@ -28,7 +28,7 @@ from bisector.report.phrases import safe
 from bisector.report.progress import ConsoleProgress
 from bisector.results import ExitCode, NewsKind, Night, Stage
 from bisector.wiring.clock import SystemClock
-from bisector.wiring.night import open_night, open_receivers, the_history
+from bisector.wiring.night import bench_of, open_night, open_receivers, the_history
 
 _REGRESSIONS = {NewsKind.LOST, NewsKind.SLOWER}
 _KEPT = ("at", "headlines", "news", "stages", "not_measured", "cost")
@@ -62,7 +62,12 @@ def nightly(
 
     async def work(db: Path) -> tuple[Night, Measured]:
         async with open_night(
-            settings.config, db, clock, progress=tell, allow_full_download=settings.allow_full_download
+            settings.config,
+            db,
+            clock,
+            progress=tell,
+            allow_full_download=settings.allow_full_download,
+            run=lambda: recording.run,
         ) as opened:
             job = Nightly(
                 watches=watched,
@@ -72,6 +77,7 @@ def nightly(
                 outbox=opened.outbox,
                 receivers=opened.receivers,
                 gauges=opened.gauges,
+                open_bench=opened.open_bench,
                 when=When(post),
                 rehearsal=dry_run,
             )
@@ -177,4 +183,5 @@ def _watch(one: WatchConfig) -> Watch:
         commits=one.commits,
         stopped_after=timedelta(days=one.stopped_after),
         limit=one.limit,
+        bench=bench_of(one.profile, one.host) if one.profile else None,
     )

@@ -103,8 +103,13 @@ class _Teller:
         )
 
     def _key(self, kind: NewsKind, arch: ArchNight | None, build: str) -> str:
-        about = [arch.arch] if arch else []
-        return ":".join([kind, self._stream.source, self._stream.platform, *about, build])
+        return key_of(kind, self._stream, arch, build)
+
+
+def key_of(kind: str, stream: StreamNight, arch: ArchNight | None, build: str) -> str:
+    """What names a piece of news on every night."""
+    about = [arch.arch] if arch else []
+    return ":".join([kind, stream.source, stream.platform, *about, build])
 
 
 def shortened(name: str) -> str:

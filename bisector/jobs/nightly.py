@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from bisector.errors import BisectorError
 from bisector.jobs.find import Request, find
 from bisector.jobs.harvest import Target, harvest
-from bisector.jobs.news import REPORT, builds_of, news_of
+from bisector.jobs.news import REPORT, builds_of, news_of, shortened
 from bisector.jobs.posting import When, deliver, keep, rehearse, show
 from bisector.jobs.probe import Probe
+from bisector.jobs.proved import Case, OpenBench, cases, news_of_proof, proof_words
 from bisector.jobs.resolve import EVERYTHING, Resolve
-from bisector.jobs.standing import Watch, standing
+from bisector.jobs.standing import Bench, Watch, standing
 from bisector.model import Answer, Cost, Loss
 from bisector.ports import Backlog, Draft, Gauge, Outbox, Receiver
 from bisector.results import HarvestedSource, News, NewsKind, Night, Stage, StreamNight
@@ -31,6 +32,7 @@ class Nightly:
         outbox: Knows what was told.
         receivers: Who is told of changes.
         gauges: What shows how things stand.
+        open_bench: Makes a bench ready for what is to be proved.
         when: When something is posted.
         rehearsal: Read no build and send nothing; say what would be done. Whoever wants nothing written gives rooms
             whose history is a copy.
@@ -43,6 +45,7 @@ class Nightly:
     outbox: Outbox
     receivers: Sequence[Receiver] = ()
     gauges: Sequence[Gauge] = ()
+    open_bench: OpenBench | None = None
     when: When = When.CHANGE
     rehearsal: bool = False
 
@@ -56,6 +59,7 @@ class Nightly:
         if self.when is not When.NEVER and not self.rehearsal:
             # Last of all: what a run that was killed on the way had found is news to the next one again.
             noted = [Draft(key=news.key, body=news.sentence, says=news.sentence) for news in night.news]
+            noted += [Draft(key=case.key, body=case.about.spec, says=case.about.spec) for case in work.proved]
             await self.outbox.put(REPORT, noted, sent=True)
         return night
 
@@ -77,6 +81,7 @@ class _Work:
     news: list[News] = field(default_factory=list)
     stages: list[Stage] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
+    proved: list[Case] = field(default_factory=list)
     _start: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -91,6 +96,8 @@ class _Work:
         told = await job.outbox.keys(REPORT)
         news = news_of(stream, told, now=job.probe.clock.now(), stopped_after=watch.stopped_after)
         self.news += [await self._searched(one, watch, stream, resolve) for one in news]
+        if watch.bench and job.open_bench:
+            await self._prove(watch.bench, job.open_bench, stream, told)
 
     async def night(self) -> Night:
         at = self.job.probe.clock.now()
@@ -100,7 +107,7 @@ class _Work:
             streams=tuple(self.streams),
             news=tuple(self.news),
             stages=tuple(self.stages),
-            not_measured=tuple(not_measured(self.streams)),
+            not_measured=tuple(not_measured(self.streams, booted=any(watch.bench for watch in self.job.watches))),
             cost=replace(_sum(self.costs), seconds=seconds),
         )
 
@@ -144,6 +151,25 @@ class _Work:
         self.stages.append(Stage(name=name, ok=True, says=news.kind))
         return replace(news, finding=finding)
 
+    async def _prove(self, bench: Bench, open_bench: OpenBench, stream: StreamNight, told: Collection[str]) -> None:
+        for case in cases(bench, stream, told):
+            name = f"confirm {shortened(case.about.id)} on {bench.host}"
+            if self.job.rehearsal:
+                self.stages.append(Stage(name=name, ok=True, says=f"would boot {_builds(len(case.builds))}"))
+                continue
+            try:
+                proved = await (await open_bench(bench))(case.builds)
+            except BisectorError as error:
+                self.stages.append(Stage(name=name, ok=False, says=error.message))
+                continue
+            tested = all(trial.tested for trial in proved.trials)
+            self.stages.append(Stage(name=name, ok=tested, says=proof_words(proved)))
+            news = news_of_proof(case, proved, stream)
+            if news and news.key not in told:
+                self.news.append(news)
+            if tested:
+                self.proved.append(case)
+
 
 def change_request(news: News, watch: Watch, stream: StreamNight) -> Request | None:
     """The search between the two builds of a change; ``None`` for news of another kind, or of what is no more."""
@@ -172,7 +198,7 @@ def _last_of(stream: StreamNight, loss: Loss) -> str:
     return loss.last_bad if loss.last_bad in builds_of(stream, loss) else loss.lost_at
 
 
-def not_measured(streams: Sequence[StreamNight]) -> list[str]:
+def not_measured(streams: Sequence[StreamNight], *, booted: bool) -> list[str]:
     """What nobody looked at, a sentence each."""
     says = []
     for stream in streams:
@@ -185,7 +211,7 @@ def not_measured(streams: Sequence[StreamNight]) -> list[str]:
             for arch in stream.archs
             if arch.verdict.answer is Answer.UNTESTABLE
         ]
-    if streams:
+    if streams and not booted:
         says.append("No build was booted: this is what the files say")
     return says
 

@@ -44,7 +44,7 @@ async def retell(
         streams=tuple(streams),
         news=(*searched, *kept.values()),
         stages=tuple(_stages(told)),
-        not_measured=tuple(not_measured(streams)),
+        not_measured=tuple(not_measured(streams, booted=any(watch.bench for watch in watches))),
         cost=Cost(),
     )
 

@@ -20,6 +20,21 @@ _UNTOLD = Verdict(answer=Answer.UNTESTABLE, reason="it could not be read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Where builds are proved.
+
+    Attributes:
+        host: The engine, as ``--host`` spells it.
+        profile: How they are served.
+        arch: The architecture of its GPUs.
+    """
+
+    host: str
+    profile: str
+    arch: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
     """A stream that is looked after.
 
@@ -30,6 +45,7 @@ class Watch:
         commits: Go on from the two builds of a change to the commit between them.
         stopped_after: How long without a new build until the stream counts as stopped.
         limit: How many builds are read in one night at most.
+        bench: Where its builds are proved; ``None``: nowhere.
     """
 
     source: str
@@ -38,6 +54,7 @@ class Watch:
     commits: bool = False
     stopped_after: timedelta = STOPPED
     limit: int | None = None
+    bench: Bench | None = None
 
 
 async def standing(watch: Watch, harvested: HarvestedSource, *, catalogue: Catalogue, probe: Probe) -> StreamNight:

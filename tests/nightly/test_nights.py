@@ -1,11 +1,23 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.nightly.conftest import LOSS, RECOVERY, STOP, Cron, evening
+from bisector.cli.watching import watches
+from bisector.config import load
+from bisector.errors import NoHardware
+from bisector.jobs.nightly import Nightly
+from bisector.jobs.proved import Prove
+from bisector.jobs.standing import Bench
+from bisector.model import Build, Verdict
+from bisector.trials import Agreement, Confirmation
+from bisector.wiring.night import open_night
+from tests.lab.website import Answer as Refusal
+from tests.nightly.conftest import LOSS, RECOVERY, STOP, Cron, LabClock, evening
 
 FIRST, LAST = date(2026, 7, 28), date(2026, 8, 20)
 
@@ -101,8 +113,6 @@ def test_when_something_is_posted(cron: Cron, post: str, titles: int) -> None:
 
 
 def test_docker_hub_down_is_a_failed_stage_and_the_rest_goes_on(cron: Cron, tmp_path: Path) -> None:
-    from tests.lab.website import Answer as Refusal  # noqa: PLC0415
-
     cron.posts.append(f'[[post]]\nkind = "textfile"\npath = "{tmp_path / "bisector.prom"}"\n')
     cron.night(LOSS - timedelta(days=1))
     cron.lab.move_to(evening(LOSS))
@@ -150,3 +160,40 @@ def test_a_night_is_told_again_in_every_form_without_any_network(cron: Cron) -> 
         assert "lost in nightly-bebf91804" in cron("report", "--format", form).out
     assert "lost in nightly-bebf91804" in (cron.folder / "page.html").read_text()
     assert not any(site.requests for site in sites)
+
+
+async def test_the_pair_of_a_loss_is_booted_once_and_a_bench_that_is_away_is_tried_again(cron: Cron) -> None:
+    asked: list[list[tuple[str, str]]] = []
+
+    async def prove(builds: Sequence[tuple[Build, Verdict | None]]) -> Confirmation:
+        asked.append([(build.id, verdict.answer) for build, verdict in builds if verdict])
+        if len(asked) == 1:
+            raise NoHardware("The engine does not answer")
+        return Confirmation(
+            profile="tiny", host="local", trials=(), agreement=Agreement.BAD_BOOTS, comparison=None, seconds=60.0
+        )
+
+    async def open_bench(_bench: Bench) -> Prove:
+        return prove
+
+    config = load(cron.write_config(), options={})
+    (watch,) = watches(config)
+    watch = replace(watch, bench=Bench(host="local", profile="tiny", arch="sm120"))
+    cron.lab.move_to(evening(LOSS))
+    kinds = []
+    for _ in range(3):
+        async with open_night(config, cron.db, LabClock(cron.lab.now)) as opened:
+            night = await Nightly(
+                watches=[watch],
+                resolve=opened.rooms.resolve,
+                probe=opened.rooms.probe,
+                backlog=opened.rooms.backlog,
+                outbox=opened.outbox,
+                receivers=opened.receivers,
+                open_bench=open_bench,
+            ).run()
+        kinds.append([news.kind for news in night.news])
+    pair = [(cron.lab.night("2026-07-30").tag, "good"), (cron.lab.night("2026-07-31").tag, "bad")]
+    assert asked == [pair, pair]
+    assert kinds == [["lost"], ["disagrees"], []]
+    assert len(cron.webhooks.titles) == 2
