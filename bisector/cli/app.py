@@ -103,7 +103,7 @@ def bisector(context: click.Context, /, config: Config, **options: Any) -> None:
 
 def register() -> None:
     """Put every command on the group."""
-    from bisector.cli import commands, configuring, confirm, nights, records  # noqa: F401, PLC0415 - importing them does it
+    from bisector.cli import commands, configuring, confirm, logs, nights, records  # noqa: F401, PLC0415 - importing them does it
 
 
 def run(arguments: Sequence[str], *, clock: Clock | None = None) -> int:

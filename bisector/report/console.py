@@ -13,6 +13,7 @@ from rich.text import Text
 
 from bisector.model import ANY_ARCH, Answer, Depth, LibraryStatus, Observation
 from bisector.report.finding import finding_parts, legend, plan_parts
+from bisector.report.logs import audit_parts, diagnosis_parts
 from bisector.report.night import page
 from bisector.report.night_parts import night_parts
 from bisector.report.tables import checkup_parts, harvest_parts, rows_parts
@@ -35,8 +36,10 @@ from bisector.report.words import (
     size,
 )
 from bisector.results import (
+    Audit,
     Check,
     Checkup,
+    Diagnosis,
     Difference,
     Finding,
     Harvest,
@@ -89,6 +92,10 @@ def parts(result: Result) -> Iterator[RenderableType]:  # noqa: C901 - a line fo
             return harvest_parts(result)
         case Rows():
             return rows_parts(result)
+        case Diagnosis():
+            return diagnosis_parts(result)
+        case Audit():
+            return audit_parts(result)
 
 
 def _arch_title(arch: str) -> str:

@@ -28,8 +28,10 @@ from bisector.report.grid import Grid, GridCell
 from bisector.report.night import page
 from bisector.results import (
     ArchNight,
+    Audit,
     Check,
     Checkup,
+    Diagnosis,
     Difference,
     Finding,
     HandOff,
@@ -97,6 +99,10 @@ def document(result: Result) -> Document:  # noqa: C901 - a line for each kind o
             return head("harvest") | _harvest(result)
         case Rows():
             return head("history") | _rows(result)
+        case Diagnosis():
+            return head("diagnose") | {"causes": msgspec.to_builtins(result.causes), "lines": result.lines}
+        case Audit():
+            return head("audit") | {"flags": msgspec.to_builtins(result.flags), "elsewhere": list(result.elsewhere)}
 
 
 def night(found: Night, *, boots: Rows | None = None, benchmarks: Rows | None = None) -> Document:

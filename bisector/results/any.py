@@ -9,6 +9,7 @@ from bisector.results.inspections import (
     Difference,
     Inspection,
 )
+from bisector.results.logs import Audit, Diagnosis
 from bisector.results.nights import Night
 from bisector.results.searches import Finding, Plan
 from bisector.results.streams import (
@@ -18,5 +19,7 @@ from bisector.results.streams import (
     Timeline,
 )
 
-Result: TypeAlias = Check | Checkup | Difference | Finding | Harvest | Inspection | Night | Plan | Rows | Timeline
+Result: TypeAlias = (
+    Audit | Check | Checkup | Diagnosis | Difference | Finding | Harvest | Inspection | Night | Plan | Rows | Timeline
+)
 """What a command answers with; each knows its exit code."""
