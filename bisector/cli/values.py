@@ -22,7 +22,7 @@ from bisector.errors import BisectorError, ConfigError, UsageError
 from bisector.http import Http, redacted
 from bisector.ports import Gauge, Receiver
 from bisector.report import plain
-from bisector.report.phrases import clean
+from bisector.report.phrases import clean, count
 from bisector.results import ExitCode
 from bisector.wiring.receivers import receivers
 from bisector.wiring.sources import check_source
@@ -83,7 +83,8 @@ def check(settings: Settings, *, as_json: bool) -> int:
         click.echo(plain.encode(plain.head("config") | {"ok": not rows, "mistakes": rows}))
     elif not mistakes:
         watched = sum(len(watch.archs) for watch in settings.config.watch)
-        click.echo(f"No mistake found: {watched} architectures watched, {len(settings.config.post)} receivers.")
+        told = len(settings.config.post)
+        click.echo(f"No mistake found: {count(watched, 'architecture')} watched, {count(told, 'receiver')}.")
     else:
         for key, error in mistakes:
             click.echo(clean(f"{key}: {error.message}. {error.hint}"))

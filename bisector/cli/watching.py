@@ -136,7 +136,8 @@ def notify(settings: Settings, *, names: tuple[str, ...], as_json: bool) -> int:
         stages = anyio.run(work)
     if as_json:
         rows = [{"name": stage.name, "ok": stage.ok, "says": stage.says} for stage in stages]
-        click.echo(plain.encode(plain.head("notify") | {"receivers": rows}))
+        reached = all(stage.ok for stage in stages)
+        click.echo(plain.encode(plain.head("notify") | {"ok": reached, "receivers": rows}))
     else:
         for stage in stages:
             click.echo(f"{'✓' if stage.ok else '✗'} {stage.name}: {safe(stage.says)}")

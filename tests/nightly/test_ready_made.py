@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,13 +28,21 @@ def is_understood(command: str) -> bool:
     return True
 
 
-def test_the_crontab_line_is_one_that_cron_and_bisector_understand() -> None:
+def test_the_crontab_line_is_one_that_cron_and_bisector_understand(tmp_path: Path) -> None:
     (line,) = [line for line in (DATA / "crontab").read_text().splitlines() if not line.startswith("#")]
     minute, hour, *rest = line.split(" ", 5)
     assert (int(minute) < 60, int(hour) < 24, rest[:3]) == (True, True, ["*", "*", "*"])
-    assert "%" not in rest[3]  # cron would read it as the end of the line
-    assert is_understood(rest[3].partition("&& ")[2])
-    assert subprocess.run(["/bin/sh", "-n", "-c", rest[3]], check=False).returncode == 0
+    command = rest[3]
+    assert "%" not in command  # cron would read it as the end of the line
+    assert is_understood(command.rpartition("; ")[2])
+    # Run as cron does, with what it needs elsewhere than in /etc.
+    (tmp_path / "environment").write_text("BISECTOR_CHAT_URL=nonsense://\n")
+    (tmp_path / "config.toml").write_text("")
+    environment = {"HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    command = command.replace("/etc/bisector", str(tmp_path))
+    ended = subprocess.run(["/bin/sh", "-c", command], env=environment, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, b"", b"")
+    assert "Nothing is watched" in (tmp_path / "bisector.log").read_text()
 
 
 def test_systemd_finds_no_fault_with_the_units(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def _notify(name: str, address: str, title: str, text: str) -> None:
         # Apprise's own words may hold the address; a status does not.
         status = _STATUS.findall(told)
         answered = f" (it answered {status[-1]})" if status else ""
-        raise Unavailable(f"{name} did not take the post{answered}", hint="Try it with `bisector notify --test`.")
+        raise Unavailable(f"{name} did not take the post{answered}", hint="Check its address, and that it answers.")
 
 
 def _box(name: str, address: str) -> Any:
