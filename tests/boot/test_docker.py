@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from tests.boot.stand_in.image import with_behaviour
+from tests.boot.slow_door import SlowDoor
+from tests.boot.stand_in.image import import_stand_in, with_behaviour
 from tests.kernels.builds import build
 from tests.lab.engine import DockerEngine
 from tests.lab.registry import PROGRAM, Registry
@@ -260,8 +261,9 @@ def test_what_the_kernels_say_is_confirmed_by_booting(command: Command) -> None:
     assert answer["confirmation"]["builds"][1]["causes"][0]["id"] == "deepgemm_no_arch_kernels"
 
 
-@pytest.mark.registry
-def test_an_image_is_pulled_from_a_registry(command: Command) -> None:
+@pytest.fixture
+def registry(command: Command) -> Iterator[Registry]:
+    """A registry that holds ``mine/vllm:nightly``, which the engine has not."""
     if shutil.which(PROGRAM) is None:
         pytest.skip(f"{PROGRAM} is not installed")
     with_behaviour(command.engine, "good")
@@ -270,17 +272,42 @@ def test_an_image_is_pulled_from_a_registry(command: Command) -> None:
     registry = Registry(folder)
     try:
         image = f"{registry.url.removeprefix('http://')}/mine/vllm:nightly"
-        command.engine.docker("tag", "stand-in:good", image)
-        command.engine.docker("push", "-q", image)
-        command.engine.docker("rmi", image)
-        profile = command.profile(tokens=8192, prompt=2000)
-        code, answer = command.run(image, profile=profile)
-        assert (code, answer["outcome"]) == (0, "holds")
-        missing = image.replace("nightly", "none")
-        code, answer = command.run(missing, profile=profile)
-        assert (code, answer["ok"]) == (2, False)
+        for arguments in (("tag", "stand-in:good", image), ("push", "-q", image), ("rmi", image)):
+            command.engine.docker(*arguments)
+        yield registry
     finally:
         registry.close()
+
+
+@pytest.mark.registry
+def test_an_image_is_pulled_from_a_registry(command: Command, registry: Registry) -> None:
+    repository = f"{registry.url.removeprefix('http://')}/mine/vllm"
+    profile = command.profile(tokens=8192, prompt=2000)
+    code, answer = command.run(f"{repository}:nightly", profile=profile)
+    assert (code, answer["outcome"]) == (0, "holds")
+    code, answer = command.run(f"{repository}:none", profile=profile)
+    assert (code, answer["ok"]) == (2, False)
+
+
+@pytest.mark.registry
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+def test_a_pull_can_be_interrupted(command: Command, registry: Registry, stop: signal.Signals) -> None:
+    names = command.engine.docker("images", "--format", "{{.Repository}}:{{.Tag}}").decode().split()
+    command.engine.docker("rmi", "-f", *names)  # or the layers would be there already
+    door = SlowDoor(int(registry.url.rpartition(":")[2]), rate=2_000_000)
+    words = command.words(f"127.0.0.1:{door.port}/mine/vllm:nightly", profile=command.profile())
+    process = subprocess.Popen(
+        [*words[:3], "-v", *words[3:]], env=command.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    try:
+        _wait_for_line(process, lambda line: "pulling" in line)
+        process.send_signal(stop)
+        assert process.wait(timeout=30) == (130 if stop is signal.SIGINT else -signal.SIGKILL)
+    finally:
+        process.kill()
+        process.communicate()
+        door.close()
+        import_stand_in(command.engine)
 
 
 def test_a_workaround_that_is_no_longer_needed_is_told(command: Command) -> None:
