@@ -77,13 +77,33 @@ def _client(spelling: str) -> docker.DockerClient:
     )
 
 
+class _Api(docker.APIClient):
+    """Docker's API, reached with the engine's own certificates and past the web's proxies.
+
+    Left to itself, ``requests`` would put ``REQUESTS_CA_BUNDLE`` in place of the authority that was given
+    (https://github.com/psf/requests/issues/3829).
+    """
+
+    @property
+    def trust_env(self) -> bool:
+        """Never."""
+        return False
+
+    @trust_env.setter
+    def trust_env(self, _: bool) -> None:
+        """Let ``requests`` set it, in vain."""
+
+
 def _at(address: str, *, tls: TLSConfig | None = None) -> docker.DockerClient:
+    options: dict[str, Any] = {"base_url": address, "timeout": _PATIENCE}
     if address.startswith("ssh://"):
         # The system's own ssh knows its agents, jump hosts and known hosts; a library would have to be taught them.
-        return docker.DockerClient(base_url=address, timeout=_PATIENCE, use_ssh_client=True)
-    if address.startswith("tcp://"):
-        return docker.DockerClient(base_url=address, timeout=_PATIENCE, tls=tls or _certificates(address))
-    return docker.DockerClient(base_url=address, timeout=_PATIENCE)
+        options["use_ssh_client"] = True
+    elif address.startswith("tcp://"):
+        options["tls"] = tls or _certificates(address)
+    client = docker.DockerClient.__new__(docker.DockerClient)
+    client.api = _Api(**options)
+    return client
 
 
 def _certificates(address: str) -> TLSConfig:

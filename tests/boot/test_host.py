@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import gc
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bisector.boot.host import connect
+from bisector.boot.survey import is_local
 from bisector.errors import Unavailable, UsageError
+from tests.boot.tls_door import TlsDoor, make_certificates
 from tests.lab.engine import DockerEngine
 
 # The SDK leaves the socket of a connection that failed to the garbage collector.
@@ -55,3 +58,25 @@ def test_a_context_of_dockers_own_client(booting_engine: DockerEngine, monkeypat
     client = connect("context:away")
     assert client.ping()
     client.close()
+
+
+@pytest.mark.docker
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_an_engine_over_tls(booting_engine: DockerEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_certificates(tmp_path)
+    door = TlsDoor(booting_engine.host.removeprefix("unix://"), tmp_path)
+    try:
+        monkeypatch.setenv("DOCKER_CERT_PATH", str(tmp_path))
+        client = connect(f"tcp://127.0.0.1:{door.port}")
+        assert not is_local(client)
+        assert client.info()["Driver"] == "overlay2"
+        client.close()
+        stranger = tmp_path / "stranger"
+        stranger.mkdir()
+        make_certificates(stranger)
+        monkeypatch.setenv("DOCKER_CERT_PATH", str(stranger))
+        with pytest.raises(Unavailable):
+            connect(f"tcp://127.0.0.1:{door.port}")
+    finally:
+        door.close()
