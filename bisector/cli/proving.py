@@ -129,7 +129,7 @@ def find_regression(
                 finding = await find(request, resolve=rooms.resolve, probe=rooms.probe, predicate=tried)
             return _found(finding, None)
         finding = await find(request, resolve=rooms.resolve, probe=rooms.probe)
-        return _found(finding, await confirm_finding(finding, proof))
+        return _found(*await confirm_finding(finding, proof))
 
     rooms = partial(
         open_rooms,

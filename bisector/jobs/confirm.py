@@ -8,7 +8,7 @@ from typing import Final
 
 from bisector.boot.comparison import compare
 from bisector.boot.ladder import next_context
-from bisector.errors import NoBuildForPlatform, Unavailable, UnknownBuild, Unreadable
+from bisector.errors import BisectorError, NoBuildForPlatform, Unavailable, UnknownBuild, Unreadable
 from bisector.jobs.boot import Booting
 from bisector.jobs.probe import Probe
 from bisector.jobs.resolve import Resolve
@@ -164,14 +164,18 @@ def _agreement(trials: Sequence[Trial]) -> Agreement:
     return Agreement.CONFIRMED if lost else Agreement.OTHER_CAUSE
 
 
-async def confirm_finding(finding: Finding, proof: Proof) -> Confirmation | None:
-    """Boot the two builds that a search told apart; ``None`` where it named none."""
+async def confirm_finding(finding: Finding, proof: Proof) -> tuple[Finding, Confirmation | None]:
+    """Boot the two builds that a search told apart; ``None`` where it named none, or where they cannot be booted."""
     if finding.before is None or finding.after is None:
-        return None
+        return finding, None
     is_loss = finding.direction is Direction.LOSS
     good, bad = (finding.before, finding.after) if is_loss else (finding.after, finding.before)
     verdicts = {entry.build.id: entry.verdict for entry in finding.timeline}
-    return await proof.of([(side.build, verdicts.get(side.build.id)) for side in (good, bad)])
+    try:
+        return finding, await proof.of([(side.build, verdicts.get(side.build.id)) for side in (good, bad)])
+    except BisectorError as error:
+        # What was found stands; that nobody could boot it is worth a sentence.
+        return replace(finding, notes=(*finding.notes, f"They could not be booted: {error.message}.")), None
 
 
 def confirmed_exit_code(finding: Finding, confirmation: Confirmation) -> int:

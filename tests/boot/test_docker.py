@@ -317,6 +317,16 @@ def test_a_workaround_that_is_no_longer_needed_is_told(command: Command) -> None
     assert [(flag["flag"], flag["needed"]) for flag in answer["flags"]] == [("--enforce-eager", False)]
 
 
+def test_what_cannot_be_booted_is_found_all_the_same(command: Command) -> None:
+    for name, archs in (("a", ("sm90", "sm120")), ("b", ("sm90",))):
+        with_behaviour(command.engine, f"parting:{name}", packages=build(*archs))
+    nowhere = command.profile(more="[[mount]]\nhost = '/nowhere/at/all'\ncontainer = '/x'\n")
+    arguments = ("--arch", "sm120", "--source", "docker:parting", "--confirm")
+    code, answer = command.run(*arguments, profile=nowhere, command="find-regression")
+    assert (code, answer["outcome"]) == (1, "found")
+    assert answer["confirmation"]["agreement"] == "untested"
+
+
 def _wait_for_line(process: subprocess.Popen[bytes], wanted: Callable[[str], bool]) -> None:
     deadline = time.monotonic() + 60
     assert process.stderr is not None

@@ -15,12 +15,27 @@ from bisector.diagnosis import signatures, workarounds
 from bisector.diagnosis.engine import diagnose
 from bisector.errors import Unavailable, UnknownBuild
 from bisector.jobs.boot import Booting
-from bisector.jobs.confirm import Proof
+from bisector.jobs.confirm import Proof, confirm_finding
 from bisector.jobs.needless import omissions
-from bisector.model import Answer, Build, EngineImage, Platform, Verdict
+from bisector.model import (
+    Answer,
+    Build,
+    Cost,
+    DeepGemm,
+    Depth,
+    Digest,
+    EngineImage,
+    EvidenceKind,
+    Found,
+    LibraryStatus,
+    Observation,
+    Platform,
+    Verdict,
+)
 from bisector.ports import Event
 from bisector.reference import gpus
-from bisector.results import Question
+from bisector.results import Finding, GateFinding, Question, Seen, TimelineEntry
+from bisector.search import Direction, Strategy
 from bisector.trials import Agreement, BootOutcome, Confirmation, Phase, Standing
 from bisector.wiring.clock import SystemClock
 from tests.fakes.machine import LOST, Behaviour, MemoryBoots, MemoryEngine
@@ -269,3 +284,53 @@ async def test_nothing_is_left_out_of_what_does_not_boot() -> None:
     served = profile(flag=[{"name": "--enforce-eager"}])
     answer = await omissions(build("a"), workarounds.shipped(), booting=here.proof(served).booting)
     assert (answer.tried, answer.exit_code) == ((), 1)
+
+
+async def test_a_finding_stands_though_its_builds_cannot_be_booted() -> None:
+    here = bench(a=Behaviour())
+    found = await confirm_finding(finding("gone-a", "gone-b"), here.proof(profile()))
+    assert found[1] is None
+    assert found[0].notes == ("They could not be booted: The engine has no image gone-a.",)
+
+
+async def test_a_finding_is_confirmed_whichever_side_is_the_good_one() -> None:
+    for direction in Direction:
+        here = bench(good=Behaviour(), bad=Behaviour(dies_saying=LOST))
+        sides = ("good", "bad") if direction is Direction.LOSS else ("bad", "good")
+        _, confirmation = await confirm_finding(finding(*sides, direction=direction), here.proof(profile()))
+        assert confirmation is not None
+        assert confirmation.agreement is Agreement.CONFIRMED
+
+
+def finding(before: str, after: str, *, direction: Direction = Direction.LOSS) -> Finding:
+    device = parse("sm120", gpus())
+    verdicts = (GOOD, BAD) if direction is Direction.LOSS else (BAD, GOOD)
+    unread = Observation(
+        digest=Digest("sha256:0"),
+        depth=Depth.NAMES,
+        probe_version=1,
+        evidence=EvidenceKind.IMAGE,
+        deep_gemm=DeepGemm(status=LibraryStatus.ABSENT),
+    )
+    sides = [Seen(build=build(name), observation=unread, from_history=False) for name in (before, after)]
+    return Finding(
+        question=Question(device=device, served_by=device),
+        source="docker:",
+        platform="linux/amd64",
+        strategy=Strategy.BISECT,
+        direction=direction,
+        outcome=Found(before=before, after=after),
+        timeline=[TimelineEntry(build=side.build, verdict=each) for side, each in zip(sides, verdicts, strict=True)],
+        before=sides[0],
+        after=sides[1],
+        losses=(),
+        changed_ops=(),
+        packages=(),
+        gate=GateFinding.CRASH,
+        newest_good=None,
+        hand_off=None,
+        notes=(),
+        cost=Cost(),
+        reproduce="bisector find-regression",
+        finished_at=SystemClock().now(),
+    )
