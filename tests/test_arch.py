@@ -145,7 +145,7 @@ def test_every_gpu_goes_by_its_own_name(gpu: str, architecture: str) -> None:
 def test_a_name_that_several_architectures_share_is_not_guessed(spelling: str, meant: str) -> None:
     with pytest.raises(UnknownArchitecture) as raised:
         parse(spelling, GPUS)
-    assert raised.value.message == f"{spelling!r} may be {meant}."
+    assert raised.value.message == f"{spelling!r} may be {meant}"
     assert "whole name" in raised.value.hint
 
 
