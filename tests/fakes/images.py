@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from bisector.errors import UnknownBuild
 from bisector.model import Digest
@@ -192,7 +192,7 @@ def write_layout(made: Image, below: Path, name: str) -> Path:
     return below
 
 
-def docker_archive(layers: Sequence[bytes], name: str, **config: object) -> bytes:
+def docker_archive(layers: Sequence[bytes], name: str, **config: Any) -> bytes:
     """An image of these tar archives as ``docker save`` wrote it before Docker 25, for ``docker load``."""
     made = image(layers, how="tar", **config)
     names = [f"{at}/layer.tar" for at in range(len(layers))]

@@ -15,7 +15,8 @@ from bisector.errors import (
     UsageError,
 )
 from bisector.model import CommitWheel, Digest, Platform, RemoteImage
-from bisector.streams.registry import ImageFacts, RegistryStream, parse_source
+from bisector.ports import ImageFacts
+from bisector.streams.registry import RegistryStream, parse_source
 from bisector.streams.tag_pattern import TagParts, TagPattern
 
 AMD64 = Platform("linux/amd64")
