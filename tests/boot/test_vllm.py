@@ -193,6 +193,7 @@ def test_lost_kernels_are_confirmed(lab: Lab, tmp_path: Path) -> None:
     assert answer["builds"][1]["causes"][0]["id"] == "deepgemm_no_arch_kernels"
 
 
+@pytest.mark.long
 def test_a_slower_step_is_a_slower_build(lab: Lab, tmp_path: Path) -> None:
     before, after = lab.image("before", INJECT_STEP_MS="20"), lab.image("after", INJECT_STEP_MS="24")
     code, answer = lab.confirm(tmp_path, before, after)
