@@ -21,7 +21,7 @@ _IP = shutil.which("ip")
 
 @contextmanager
 def _bridge() -> Iterator[str]:
-    number = secrets.randbelow(200)
+    number = secrets.randbelow(250)
     name = f"bisector{number}"
     for arguments in (
         ("link", "add", name, "type", "bridge"),
@@ -35,9 +35,8 @@ def _bridge() -> Iterator[str]:
         subprocess.run([str(_IP), "link", "del", name], check=False, capture_output=True)
 
 
-@pytest.fixture(scope="session")
-def booting_engine() -> Iterator[DockerEngine]:
-    """An engine whose containers have a network."""
+@contextmanager
+def _engine() -> Iterator[DockerEngine]:
     if reason := why_none() or (None if _IP else "ip is not installed"):
         pytest.skip(reason)
     folder = Path(tempfile.mkdtemp(prefix="boots-"))
@@ -50,6 +49,20 @@ def booting_engine() -> Iterator[DockerEngine]:
                 engine.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def booting_engine() -> Iterator[DockerEngine]:
+    """An engine whose containers have a network."""
+    with _engine() as engine:
+        yield engine
+
+
+@pytest.fixture
+def empty_engine() -> Iterator[DockerEngine]:
+    """Another one, which has no image yet."""
+    with _engine() as engine:
+        yield engine
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.boot.slow_door import SlowDoor
-from tests.boot.stand_in.image import import_stand_in, with_behaviour
+from tests.boot.stand_in.image import with_behaviour
 from tests.kernels.builds import build
 from tests.lab.engine import DockerEngine
 from tests.lab.registry import PROGRAM, Registry
@@ -291,13 +291,16 @@ def test_an_image_is_pulled_from_a_registry(command: Command, registry: Registry
 
 @pytest.mark.registry
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
-def test_a_pull_can_be_interrupted(command: Command, registry: Registry, stop: signal.Signals) -> None:
-    names = command.engine.docker("images", "--format", "{{.Repository}}:{{.Tag}}").decode().split()
-    command.engine.docker("rmi", "-f", *names)  # or the layers would be there already
+def test_a_pull_can_be_interrupted(
+    command: Command, empty_engine: DockerEngine, registry: Registry, stop: signal.Signals
+) -> None:
     door = SlowDoor(int(registry.url.rpartition(":")[2]), rate=2_000_000)
     words = command.words(f"127.0.0.1:{door.port}/mine/vllm:nightly", profile=command.profile())
     process = subprocess.Popen(
-        [*words[:3], "-v", *words[3:]], env=command.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [*words[:3], "-v", *words[3:]],
+        env={**command.environment, **empty_engine.environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     try:
         _wait_for_line(process, lambda line: "pulling" in line)
@@ -307,7 +310,6 @@ def test_a_pull_can_be_interrupted(command: Command, registry: Registry, stop: s
         process.kill()
         process.communicate()
         door.close()
-        import_stand_in(command.engine)
 
 
 def test_a_workaround_that_is_no_longer_needed_is_told(command: Command) -> None:
