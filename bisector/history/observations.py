@@ -36,7 +36,7 @@ ORDER BY probe_version DESC, depth = 'kernels' DESC
 """
 """The newest reading first. ``kernels`` is the deepest there is, so it answers for both depths."""
 
-DEEPEST_OF_BUILDS = """
+WANTED = """
 WITH wanted AS (
     SELECT
         key AS place,
@@ -52,11 +52,14 @@ WITH wanted AS (
         )) AS digest
     FROM json_each(:wanted)
 )
-SELECT wanted.id, observations.document
+"""
+"""Place, id and digest of each build in the JSON array ``:wanted``; where it names no digest, the last one known."""
+
+DEEPEST_OF_BUILDS = f"""{WANTED}SELECT wanted.id, observations.document
 FROM wanted
 JOIN observations ON observations.digest = wanted.digest
 ORDER BY wanted.place, observations.depth = 'kernels' DESC, observations.probe_version DESC
-"""
+"""  # noqa: S608 - put together of constants
 """For ``wanted``, a JSON array of ``{id, source, platform, digest}``; the deepest and then newest reading first."""
 
 

@@ -7,25 +7,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from bisector.history.database import Row
+from bisector.history.observations import WANTED
 from bisector.model import Depth, KernelSummary, LibraryStatus
 
-SUMMARIES = """
-WITH wanted AS (
-    SELECT
-        key AS place,
-        json_extract(value, '$.id') AS id,
-        coalesce(json_extract(value, '$.digest'), (
-            SELECT builds.digest
-            FROM builds
-            JOIN streams ON streams.id = builds.stream_id
-            WHERE streams.source = json_extract(value, '$.source') AND builds.name = json_extract(value, '$.id')
-                AND builds.platform = json_extract(value, '$.platform')
-            ORDER BY builds.last_seen_at DESC, builds.id DESC
-            LIMIT 1
-        )) AS digest
-    FROM json_each(:wanted)
-)
-SELECT
+SUMMARIES = f"""{WANTED}SELECT
     wanted.id,
     observations.deep_gemm_status,
     observations.depth,
@@ -43,7 +28,7 @@ JOIN observations ON observations.id = (
     LIMIT 1
 )
 ORDER BY wanted.place
-"""
+"""  # noqa: S608 - put together of constants
 """For ``wanted``, a JSON array of ``{id, source, platform, digest}``; the columns that :func:`summaries` takes."""
 
 _counts = msgspec.json.Decoder(dict[str, int])
