@@ -141,9 +141,9 @@ def run(arguments: Sequence[str], *, clock: Clock | None = None) -> int:
 
 def _fail(error: BisectorError, *, as_json: bool) -> int:
     if as_json:
-        from bisector.report import plain  # noqa: PLC0415 - only here, so that --help stays quick
+        from bisector.report.plain.envelope import error_document  # noqa: PLC0415 - only here, so that --help stays quick
 
-        click.echo(json.dumps(plain.error(error)))
+        click.echo(json.dumps(error_document(error)))
     _say(f"Error: {error.message}.", error.hint)
     return error.exit_code
 

@@ -19,7 +19,9 @@ from bisector.errors import UnknownBuild, UsageError
 from bisector.jobs.probe import first_error
 from bisector.reference import gpus
 from bisector.report import console as people
-from bisector.report import plain
+from bisector.report.plain.answers import answer_document
+from bisector.report.plain.envelope import encode, head
+from bisector.report.plain.history import run_document
 from bisector.report.tables import rows_as_csv, run_parts
 from bisector.report.words import count, size
 from bisector.results import ExitCode, Filters, Rows, Subject
@@ -60,7 +62,7 @@ def show(settings: Settings, run: str, *, as_json: bool) -> int:
     """A run, retold."""
     found = _with_archive(settings, lambda archive: archive.journal.run(run))
     if as_json:
-        click.echo(plain.encode(plain.run(found)))
+        click.echo(encode(run_document(found)))
     else:
         people.show(run_parts(found), Console(highlight=False))
     return ExitCode.HOLDS
@@ -94,7 +96,7 @@ def prune(settings: Settings, older_than: datetime | timedelta, *, really: bool,
 
     freed = _with_archive(settings, spare)
     if as_json:
-        click.echo(plain.encode(plain.head("history") | {"done": really, "freed": freed}))
+        click.echo(encode(head("history") | {"done": really, "freed": freed}))
         return ExitCode.HOLDS
     for kind in freed:
         click.echo(f"{kind['what']}: {count(kind['rows'], 'row')}, about {size(kind['bytes'])}")
@@ -113,7 +115,7 @@ def _with_archive(settings: Settings, ask: Callable[[Archive], Awaitable[T]]) ->
 
 def _show(rows: Rows, *, as_json: bool, as_csv: bool) -> int:
     if as_json:
-        click.echo(plain.encode(plain.document(rows)))
+        click.echo(encode(answer_document(rows)))
     elif as_csv:
         click.echo(rows_as_csv(rows), nl=False)
     else:

@@ -53,10 +53,11 @@ def _show(result: Audit | Diagnosis, *, as_json: bool) -> int:
     from rich.console import Console  # noqa: PLC0415
 
     from bisector.report import console as people  # noqa: PLC0415
-    from bisector.report import plain  # noqa: PLC0415
+    from bisector.report.plain.answers import answer_document  # noqa: PLC0415
+    from bisector.report.plain.envelope import encode  # noqa: PLC0415
 
     if as_json:
-        click.echo(plain.encode(plain.document(result)))
+        click.echo(encode(answer_document(result)))
     else:
         people.render(result, Console(highlight=False))
     return result.exit_code

@@ -15,11 +15,12 @@ from rich.console import Console
 from bisector.errors import UsageError
 from bisector.ports import Records
 from bisector.report import console as people
-from bisector.report import plain
 from bisector.report.markdown import markdown
 from bisector.report.night import page
 from bisector.report.night_parts import night_parts
 from bisector.report.phrases import count, safe
+from bisector.report.plain.envelope import encode
+from bisector.report.plain.night import night_document
 from bisector.results import Filters, Night, Rows, Subject
 
 Measured: TypeAlias = Mapping[str, Rows]
@@ -44,7 +45,7 @@ def rendered(form: str, night: Night, measured: Measured, *, to_terminal: bool =
 
             return html(night, **measured)
         case "json":
-            return f"{plain.encode(plain.night(night, **measured))}\n"
+            return f"{encode(night_document(night, **measured))}\n"
         case _:
             text = StringIO()
             colours = to_terminal and sys.stdout.isatty()

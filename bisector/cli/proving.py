@@ -27,7 +27,6 @@ from bisector.jobs.recorded import Recording
 from bisector.model import Asked, Platform
 from bisector.ports import Event
 from bisector.report import console as people
-from bisector.report import plain
 from bisector.report.confirmation import (
     confirmation_body,
     confirmation_document,
@@ -36,6 +35,9 @@ from bisector.report.confirmation import (
     omission_document,
     omission_parts,
 )
+from bisector.report.plain.answers import answer_document
+from bisector.report.plain.envelope import Document, encode
+from bisector.report.plain.regression import outcome_word
 from bisector.report.progress import ConsoleProgress
 from bisector.results import Finding
 from bisector.trials import Confirmation
@@ -150,20 +152,20 @@ class _Answer:
     """A result as people and as programs read it, in a word, and its exit code."""
 
     parts: Iterable[RenderableType]
-    document: plain.Document
+    document: Document
     word: str | None
     exit_code: int
 
 
 def _found(finding: Finding, confirmation: Confirmation | None) -> _Answer:
-    document = plain.document(finding)
+    document = answer_document(finding)
     parts = [*people.parts(finding)]
     code = finding.exit_code
     if confirmation is not None:
         document |= {"confirmation": confirmation_body(confirmation)}
         parts += [Text(), Text("On the hardware", style="bold"), *confirmation_parts(confirmation)]
         code = confirmed_exit_code(finding, confirmation)
-    return _Answer(parts=parts, document=document, word=plain.outcome_word(finding), exit_code=code)
+    return _Answer(parts=parts, document=document, word=outcome_word(finding), exit_code=code)
 
 
 def _answer(
@@ -197,7 +199,7 @@ def _answer(
         resume = f"bisector find-regression --resume {recording.run}" if recording.run and resumable else None
         raise Interrupted(resume) from None
     if as_json:
-        click.echo(plain.encode(result.document))
+        click.echo(encode(result.document))
     else:
         people.show(result.parts, Console(highlight=False))
     return result.exit_code

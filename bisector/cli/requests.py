@@ -21,7 +21,9 @@ from bisector.model import Asked, Platform
 from bisector.ports import Event
 from bisector.reference import gpus
 from bisector.report import console as people
-from bisector.report import plain
+from bisector.report.plain.answers import answer_document
+from bisector.report.plain.envelope import encode
+from bisector.report.plain.regression import outcome_word
 from bisector.report.progress import ConsoleProgress
 from bisector.results import Question, Result
 from bisector.search import Direction, Strategy
@@ -169,11 +171,11 @@ def answer(
         ) as rooms:
             if asked is None:
                 result = await job(rooms)
-                return result, plain.document(result)
+                return result, answer_document(result)
             async with recording.of(asked, rooms.journal, progress):
                 result = await job(rooms)
-                document = plain.document(result) | {"run": recording.run}
-                recording.outcome, recording.result = plain.outcome_word(result), document
+                document = answer_document(result) | {"run": recording.run}
+                recording.outcome, recording.result = outcome_word(result), document
                 return result, document
 
     try:
@@ -183,7 +185,7 @@ def answer(
         resume = f"bisector find-regression --resume {recording.run}" if recording.run else None
         raise Interrupted(resume) from None
     if as_json:
-        click.echo(plain.encode(document))
+        click.echo(encode(document))
     else:
         people.render(result, Console(highlight=False))
     return result.exit_code

@@ -21,8 +21,8 @@ from bisector.config import Config, default_config_path, secret
 from bisector.errors import BisectorError, ConfigError, UsageError
 from bisector.http import Http, redacted
 from bisector.ports import Gauge, Receiver
-from bisector.report import plain
 from bisector.report.phrases import clean, count
+from bisector.report.plain.envelope import encode, head
 from bisector.results import ExitCode
 from bisector.wiring.receivers import receivers
 from bisector.wiring.sources import check_source
@@ -67,7 +67,7 @@ def show(context: click.Context, *, as_json: bool) -> int:
     if as_json:
         rows = [{"key": value.key, "value": value.value, "from": value.origin} for value in values]
         path = settings.config.path
-        click.echo(plain.encode(plain.head("config") | {"file": str(path) if path else None, "values": rows}))
+        click.echo(encode(head("config") | {"file": str(path) if path else None, "values": rows}))
         return ExitCode.HOLDS
     click.echo(f"# file: {settings.config.path or f'none; {default_config_path()} would be read'}")
     for value in values:
@@ -80,7 +80,7 @@ def check(settings: Settings, *, as_json: bool) -> int:
     mistakes = list(_mistakes(settings.config))
     if as_json:
         rows = [{"key": key, "error": error.message, "hint": error.hint} for key, error in mistakes]
-        click.echo(plain.encode(plain.head("config") | {"ok": not rows, "mistakes": rows}))
+        click.echo(encode(head("config") | {"ok": not rows, "mistakes": rows}))
     elif not mistakes:
         watched = sum(len(watch.archs) for watch in settings.config.watch)
         told = len(settings.config.post)

@@ -23,8 +23,9 @@ from bisector.jobs.retold import retell
 from bisector.jobs.standing import Watch
 from bisector.model import Asked, Platform
 from bisector.ports import Event
-from bisector.report import plain
 from bisector.report.phrases import safe
+from bisector.report.plain.answers import answer_document
+from bisector.report.plain.envelope import encode, head
 from bisector.report.progress import ConsoleProgress
 from bisector.results import ExitCode, NewsKind, Night, Stage
 from bisector.wiring.clock import SystemClock
@@ -83,7 +84,7 @@ def nightly(
             )
             async with recording.of(asked, opened.rooms.journal, progress):
                 night = await job.run()
-                document = plain.document(night)
+                document = answer_document(night)
                 recording.outcome = "news" if night.news else "nothing new"
                 recording.result = {key: document[key] for key in _KEPT}
             return night, await measured_of(opened.records)
@@ -137,7 +138,7 @@ def notify(settings: Settings, *, names: tuple[str, ...], as_json: bool) -> int:
     if as_json:
         rows = [{"name": stage.name, "ok": stage.ok, "says": stage.says} for stage in stages]
         reached = all(stage.ok for stage in stages)
-        click.echo(plain.encode(plain.head("notify") | {"ok": reached, "receivers": rows}))
+        click.echo(encode(head("notify") | {"ok": reached, "receivers": rows}))
     else:
         for stage in stages:
             click.echo(f"{'✓' if stage.ok else '✗'} {stage.name}: {safe(stage.says)}")

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bisector.model import Answer
-from bisector.report.plain import Document, head
+from bisector.report.plain.envelope import Document, head
 from bisector.report.words import mark, pairs, safe, section, short
 from bisector.trials import (
     Agreement,

@@ -16,10 +16,12 @@ from markdown_it.token import Token
 from rich.console import Console
 
 from bisector.report import console as people
-from bisector.report import plain
 from bisector.report.html import html
 from bisector.report.markdown import block, code, markdown, text
 from bisector.report.phrases import clean, safe
+from bisector.report.plain.answers import answer_document
+from bisector.report.plain.envelope import encode
+from bisector.report.plain.night import night_document
 from tests.report.nights import ALL_OF_MARKUP, BOOTS, MARKUP, benchmarks, hostile, night
 
 PIECES = st.one_of(st.sampled_from(MARKUP), st.text(max_size=6))
@@ -245,7 +247,7 @@ def test_markdown_of_a_long_history_fits_an_issue() -> None:
 
 def test_json_says_what_the_other_forms_say() -> None:
     found = night(40)
-    document = json.loads(plain.encode(plain.night(found, boots=BOOTS, benchmarks=benchmarks(1))))
+    document = json.loads(encode(night_document(found, boots=BOOTS, benchmarks=benchmarks(1))))
     assert document["headlines"][0] == snapshot(
         "sm120: lost in nightly-972a67c48 (07-30); pin nightly-f1f836cb4@sha256:86e501496586…"
     )
@@ -256,7 +258,7 @@ def test_json_says_what_the_other_forms_say() -> None:
         ["bf16_gemm", "fp8_gemm_1d1d", "fp8_mqa_logits", "hc_prenorm_gemm"]
     )
     assert [boot["outcome"] for boot in document["boots"]] == ["fails", "answers", None]
-    assert document["command"] == plain.document(found)["command"] == "nightly"
+    assert document["command"] == answer_document(found)["command"] == "nightly"
 
 
 @pytest.mark.parametrize("builds", [0, 1, 400])
@@ -353,7 +355,7 @@ def test_a_terminal_obeys_nothing_from_outside(words: str) -> None:
     found, boots, measured = hostile(words)
     shown = _terminal(found)
     assert all(character.isprintable() for character in shown.replace("\n", ""))
-    document = plain.encode(plain.night(found, boots=boots, benchmarks=measured))
+    document = encode(night_document(found, boots=boots, benchmarks=measured))
     assert not re.search("[\x00-\x1f\x7f-\x9f\u202e]", document)
     assert json.loads(document)["not_measured"] == [words]
 
