@@ -16,7 +16,7 @@ from bisector.errors import UsageError
 from bisector.ports import Records
 from bisector.report import console as people
 from bisector.report.markdown import markdown
-from bisector.report.night import page
+from bisector.report.night.page import page
 from bisector.report.night_parts import night_parts
 from bisector.report.phrases import count, safe
 from bisector.report.plain.envelope import encode

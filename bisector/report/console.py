@@ -14,7 +14,7 @@ from rich.text import Text
 from bisector.model import ANY_ARCH, Answer, Depth, LibraryStatus, Observation
 from bisector.report.finding import finding_parts, legend, plan_parts
 from bisector.report.logs import audit_parts, diagnosis_parts
-from bisector.report.night import page
+from bisector.report.night.page import page
 from bisector.report.night_parts import night_parts
 from bisector.report.tables import checkup_parts, harvest_parts, rows_parts
 from bisector.report.words import (

@@ -11,7 +11,7 @@ import markupsafe
 
 from bisector.report.grid import Cell, counts
 from bisector.report.measured import Trend, trend_line
-from bisector.report.night import page
+from bisector.report.night.page import page
 from bisector.report.phrases import command_line, count
 from bisector.report.plot import can_plot, svg
 from bisector.results import Night, Rows

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from bisector.report.evidence import Evidence
 from bisector.report.grid import Cell, Grid, GridCell
 from bisector.report.measured import trend_line
-from bisector.report.night import Item, NightPage, State, page
+from bisector.report.night.page import Item, NightPage, page
+from bisector.report.night.standing import State
 from bisector.report.phrases import command_line, count
 from bisector.results import Night, Rows
 

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from bisector.report.grid import Cell, Grid, GridRow
 from bisector.report.measured import trend_line
-from bisector.report.night import Item, NightPage, State
+from bisector.report.night.page import Item, NightPage
+from bisector.report.night.standing import State
 from bisector.report.phrases import command_line, count
 from bisector.report.words import names, pairs, paste, section
 

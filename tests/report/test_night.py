@@ -5,7 +5,7 @@ from inline_snapshot import snapshot
 
 from bisector.model import Answer, Loss, Verdict
 from bisector.report.grid import Cell
-from bisector.report.night import page
+from bisector.report.night.page import page
 from bisector.results import Night
 from tests.report.nights import BOOTS, benchmarks, night
 

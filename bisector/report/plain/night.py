@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bisector.report.grid import Grid, GridCell
-from bisector.report.night import page
+from bisector.report.night.page import page
 from bisector.report.plain.builds import build_fields, entry_fields
 from bisector.report.plain.envelope import Document, cost_fields, head, timestamp
 from bisector.report.plain.history import rows_body

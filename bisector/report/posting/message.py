@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bisector.report.night import Item, NightPage, page
+from bisector.report.night.page import Item, NightPage, page
 from bisector.report.phrases import count
 from bisector.results import News, Night
 
