@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.boot.slow_door import SlowDoor
+from tests.boot.door import slow_door
 from tests.boot.stand_in.image import with_behaviour
 from tests.kernels.builds import build
 from tests.lab.engine import DockerEngine
@@ -294,7 +294,7 @@ def test_an_image_is_pulled_from_a_registry(command: Command, registry: Registry
 def test_a_pull_can_be_interrupted(
     command: Command, empty_engine: DockerEngine, registry: Registry, stop: signal.Signals
 ) -> None:
-    door = SlowDoor(int(registry.url.rpartition(":")[2]), rate=2_000_000)
+    door = slow_door(int(registry.url.rpartition(":")[2]), rate=2_000_000)
     words = command.words(f"127.0.0.1:{door.port}/mine/vllm:nightly", profile=command.profile())
     process = subprocess.Popen(
         [*words[:3], "-v", *words[3:]],

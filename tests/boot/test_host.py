@@ -10,7 +10,8 @@ import pytest
 from bisector.boot.host import connect
 from bisector.boot.survey import is_local
 from bisector.errors import Unavailable, UsageError
-from tests.boot.tls_door import TlsDoor, make_certificates
+from tests.boot.certificates import make_certificates
+from tests.boot.door import tls_door
 from tests.lab.engine import DockerEngine
 
 # The SDK leaves the socket of a connection that failed to the garbage collector.
@@ -65,7 +66,7 @@ def test_a_context_of_dockers_own_client(booting_engine: DockerEngine, monkeypat
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 def test_an_engine_over_tls(booting_engine: DockerEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_certificates(tmp_path)
-    door = TlsDoor(booting_engine.host.removeprefix("unix://"), tmp_path)
+    door = tls_door(booting_engine.host.removeprefix("unix://"), tmp_path)
     try:
         monkeypatch.setenv("DOCKER_CERT_PATH", str(tmp_path))
         client = connect(f"tcp://127.0.0.1:{door.port}")
