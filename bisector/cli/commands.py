@@ -29,6 +29,11 @@ _SOURCE = click.option(
 )
 
 
+def _reading(command: Any) -> Any:
+    """What every command that reads builds can be told about reading them."""
+    return _PLATFORM(_REFRESH(_VERIFY(_JSON(command))))
+
+
 @bisector.command("find-regression")
 @click.option("--arch", metavar="ARCH", help=_ARCH_HELP)
 @_SOURCE
@@ -72,10 +77,7 @@ _SOURCE = click.option(
 @click.option("--host", default="local", show_default=True, metavar="H", help="The engine that boots; see `confirm`.")
 @click.option("--resume", metavar="RUN", help="Go on with an interrupted search; its options are taken over.")
 @click.option("--plan", "only_plan", is_flag=True, help="Say what would be done, and read no build.")
-@_PLATFORM
-@_REFRESH
-@_VERIFY
-@_JSON
+@_reading
 @click.pass_obj
 def find_regression(
     settings: Settings,
@@ -131,10 +133,7 @@ def find_regression(
 @_ARCH
 @_REQUIRE
 @_SOURCE
-@_PLATFORM
-@_REFRESH
-@_VERIFY
-@_JSON
+@_reading
 @click.pass_obj
 def check(
     settings: Settings, /, *, builds: tuple[str, ...], arch: str, require: tuple[str, ...], **options: Any
@@ -159,10 +158,7 @@ def check(
     "--all-libraries", is_flag=True, help="Also list the device code of every other CUDA library (reads them whole)."
 )
 @_SOURCE
-@_PLATFORM
-@_REFRESH
-@_VERIFY
-@_JSON
+@_reading
 @click.pass_obj
 def inspect(settings: Settings, /, *, build: str, all_libraries: bool, **options: Any) -> int:
     """What a build contains: operations by architecture, versions, gate, provenance."""
@@ -180,10 +176,7 @@ def inspect(settings: Settings, /, *, build: str, all_libraries: bool, **options
 @click.argument("before", metavar="BUILD")
 @click.argument("after", metavar="BUILD")
 @_SOURCE
-@_PLATFORM
-@_REFRESH
-@_VERIFY
-@_JSON
+@_reading
 @click.pass_obj
 def diff(settings: Settings, /, *, before: str, after: str, **options: Any) -> int:
     """Kernels lost and gained between two builds, and the packages that changed."""
