@@ -52,14 +52,15 @@ class Layers(Generic[Record]):
         self._clock = clock
         self._decoder = msgspec.msgpack.Decoder(kind)
 
-    async def get(self, diff_id: Digest, key: str) -> Record | None:
-        """The record of this layer for this search.
+    async def get(self, diff_id: Digest, key: str, *, verified: bool = False) -> Record | None:
+        """The record of this layer for this search; with ``verified``, no other than a verified one.
 
         Raises:
             HistoryUnavailable: The file cannot be read.
         """
         rows = await self._database.fetch(
-            "SELECT record FROM layers WHERE diff_id = :diff_id AND key = :key", {"diff_id": diff_id, "key": key}
+            "SELECT record FROM layers WHERE diff_id = :diff_id AND key = :key AND verified >= :verified",
+            {"diff_id": diff_id, "key": key, "verified": verified},
         )
         packed = rows[0][0] if rows else None
         return await to_thread.run_sync(self._decode, packed) if isinstance(packed, bytes) else None

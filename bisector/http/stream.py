@@ -12,7 +12,7 @@ import httpx
 from bisector.errors import Unavailable
 from bisector.http.failures import Again, host_of, translated
 
-PIECE: Final = 1 << 18
+PIECE: Final = 1 << 19
 """Bytes of a body that are handed on at once."""
 
 

@@ -24,6 +24,7 @@ _LISTED = (*_SOURCES, OLDER_GATE, LIBRARY)
 _ENDINGS = (".so", "/_version.py", "/METADATA", "/cuda.py")
 """Of whatever is listed outside of DeepGEMM."""
 _TOP = re.compile(r"vllm|deep_gemm|vllm-[^/]+\.dist-info")
+_NO_DIRECTORY = (".py", ".pyi", ".pyc", ".json", ".so", ".h", ".cuh", ".txt")
 _BUNDLED = "vllm/third_party/deep_gemm"
 
 
@@ -63,8 +64,8 @@ class Names:
         return ()
 
     def enters(self, directory: str) -> bool:
-        """vLLM, DeepGEMM and vLLM's metadata."""
-        return _TOP.fullmatch(directory.partition("/")[0]) is not None
+        """vLLM, DeepGEMM and vLLM's metadata; what is called like one of their thousands of files is none."""
+        return not directory.endswith(_NO_DIRECTORY) and _TOP.fullmatch(directory.partition("/")[0]) is not None
 
     def satisfied(self, listed: Collection[str], last: str) -> bool:
         """Once a whole DeepGEMM has passed, in any place where vLLM would look for it.
@@ -106,7 +107,8 @@ class Kernels(Names):
         cost twice as much as all the rest.
         """
         waited_for = (VERSION_MODULE, GATE)
-        return all(first(pattern, listed) for pattern in waited_for) and Names.satisfied(self, listed, last)
+        # This order, because the place that was reached costs nothing to compare, and this is asked at every directory.
+        return Names.satisfied(self, listed, last) and all(first(pattern, listed) for pattern in waited_for)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,13 @@ async def test_a_verified_record_is_not_replaced_by_one_that_is_not(layers: Laye
         assert await layers.get(ONE, "deepgemm") == kept
 
 
+async def test_who_wants_a_verified_record_is_given_no_other(layers: LayerMemory) -> None:
+    await layers.put(ONE, "deepgemm", RECORD)
+    assert await layers.get(ONE, "deepgemm", verified=True) is None
+    await layers.put(ONE, "deepgemm", replace(RECORD, verified=True))
+    assert await layers.get(ONE, "deepgemm", verified=True) == replace(RECORD, verified=True)
+
+
 async def test_a_record_too_large_is_not_kept(layers: LayerMemory) -> None:
     await layers.put(ONE, "deepgemm", replace(RECORD, contents={"a": bytes(LARGEST_RECORD)}))
     assert await layers.get(ONE, "deepgemm") is None

@@ -71,6 +71,13 @@ def test_kernels_do_not_wait_for_the_metadata() -> None:
     assert passing(Kernels()) == "vllm/transformers_utils/x.py"
 
 
+def test_something_wanted_lies_in_every_directory_of_its_packages_and_in_no_file() -> None:
+    for directory in ("vllm", "vllm/model_executor/layers", "deep_gemm", "vllm-0.33.0.dist-info", "vllm/third_party.1"):
+        assert Kernels().enters(directory)
+    for other in ("torch", "vllm_cpu", "vllm/envs.py", "vllm/model_executor/E=8,N=14336.json", "vllm/_C.abi3.so"):
+        assert not Kernels().enters(other)
+
+
 def test_files_have_enough_when_all_have_passed() -> None:
     wanted = Files(("vllm/_C.abi3.so", "vllm/_version.py"))
     assert passing(wanted) == "vllm/platforms/cuda.py"

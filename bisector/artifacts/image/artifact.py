@@ -221,8 +221,8 @@ class _Layers:
     async def read(self, at: int) -> None:
         """Read one layer, counted from the lowest, unless it is known."""
         layer = self._layers[at]
-        known = await self._memory.get(layer.diff_id, self._key)
-        if known is not None and (known.verified or not self._verify):
+        known = await self._memory.get(layer.diff_id, self._key, verified=self._verify)
+        if known is not None:
             self._records[at] = known
             self.remembered.append(at)
             return

@@ -48,6 +48,7 @@ class Harvest:
         self._hardlinks: dict[str, str] = {}
         self._symlinks: dict[str, str] = {}
         self._others: set[str] = set()
+        self._taken: set[str] = set()
         self._directories: set[str] = set()
         self._whiteouts: set[str] = set()
         self._opaque: set[str] = set()
@@ -82,12 +83,11 @@ class Harvest:
         Raises:
             Unreadable: The layer contradicts itself.
         """
-        taken = {*self._listed, *self._hardlinks, *self._symlinks, *self._others}
-        for path in taken | self._directories:
+        for path in self._taken | self._directories:
             above = parents(path)
             if path in self._whiteouts or not self._whiteouts.isdisjoint(above):
                 raise Unreadable(f"A layer both holds and removes {path!r}; no engine takes such a layer")
-            if not taken.isdisjoint(above) or (path in taken and path in self._directories):
+            if not self._taken.isdisjoint(above) or (path in self._taken and path in self._directories):
                 raise Unreadable(f"A layer holds {path!r} at or below something that is no directory")
         return LayerRecord(
             listed=self._listed,
@@ -112,7 +112,7 @@ class Harvest:
         in_the_way = self._enters(places) if places else may_lead_to_packages(path) or self._scope.leads_to(path)
         if not wanted and not in_the_way:
             return False
-        self._refuse_excess(path)
+        self._take(path)
         if entry.kind is Kind.SYMLINK:
             self._symlinks[path] = entry.link
         elif entry.kind is Kind.HARDLINK and wanted:
@@ -137,6 +137,7 @@ class Harvest:
     def _remove(self, parent: str, last: str) -> None:
         if last == _OPAQUE:
             self._opaque.add(parent)
+            self._refuse_excess()
             return
         if last.startswith(_WHITEOUT * 2):
             return  # what aufs kept for itself
@@ -147,8 +148,8 @@ class Harvest:
         places = self._scope.places(path)
         # Outside of an environment whole trees may be removed, so everything may matter.
         if not places or self._enters(places) or any(self._wants(place.name) for place in places):
-            self._refuse_excess(f"{parent}/{last}")
             self._whiteouts.add(path)
+            self._refuse_excess()
 
     def _enters(self, places: tuple[Place, ...]) -> bool:
         return any(not place.name or self._selection.enters(place.name) for place in places)
@@ -156,11 +157,14 @@ class Harvest:
     def _wants(self, name: str) -> bool:
         return self._selection.lists(name) or bool(self._selection.reads((name,)))
 
-    def _refuse_excess(self, path: str) -> None:
-        kept = (self._listed, self._hardlinks, self._symlinks, self._others)
-        if any(path in each for each in kept):
+    def _take(self, path: str) -> None:
+        if path in self._taken:
             raise Unreadable(f"A layer holds {path!r} twice; no engine takes such a layer")
-        if sum(len(each) for each in (*kept, self._whiteouts, self._opaque)) > _MOST_KEPT:
+        self._taken.add(path)
+        self._refuse_excess()
+
+    def _refuse_excess(self) -> None:
+        if len(self._taken) + len(self._whiteouts) + len(self._opaque) > _MOST_KEPT:
             raise Unreadable(f"A layer holds more than {_MOST_KEPT:,} of the files to be listed")
 
     def _passed_enough(self, path: str, places: tuple[Place, ...]) -> bool:

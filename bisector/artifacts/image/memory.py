@@ -15,8 +15,8 @@ _BYTES_A_PATH: Final = 200
 class LayerMemory(Protocol):
     """Remembers records by diffID, which recompressing does not change, and by what was looked for."""
 
-    async def get(self, diff_id: Digest, key: str) -> LayerRecord | None:
-        """The record of this layer for this search."""
+    async def get(self, diff_id: Digest, key: str, *, verified: bool = False) -> LayerRecord | None:
+        """The record of this layer for this search; with ``verified``, no other than a verified one."""
 
     async def put(self, diff_id: Digest, key: str, record: LayerRecord) -> None:
         """Remember it; a verified record is not replaced by one that is not."""
@@ -30,12 +30,13 @@ class RecentLayers:
         self._bytes = 0
         self._records: OrderedDict[tuple[Digest, str], LayerRecord] = OrderedDict()
 
-    async def get(self, diff_id: Digest, key: str) -> LayerRecord | None:
+    async def get(self, diff_id: Digest, key: str, *, verified: bool = False) -> LayerRecord | None:
         """The record, if it is still there."""
-        if (diff_id, key) not in self._records:
+        known = self._records.get((diff_id, key))
+        if known is None or (verified and not known.verified):
             return None
         self._records.move_to_end((diff_id, key))
-        return self._records[diff_id, key]
+        return known
 
     async def put(self, diff_id: Digest, key: str, record: LayerRecord) -> None:
         """Remember it, and forget others to make room."""
