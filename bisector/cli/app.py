@@ -17,7 +17,9 @@ import rich_click as click
 from click.exceptions import Abort, ClickException, Exit
 from rich.console import Console
 
-from bisector.config import Config, default_history_path, load
+from bisector.config.paths import default_history_path
+from bisector.config.reading import load
+from bisector.config.sections import Config
 from bisector.errors import BisectorError, UsageError
 from bisector.ports import Clock
 

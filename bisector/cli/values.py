@@ -17,7 +17,9 @@ from bisector import reference
 from bisector.cli.app import Settings
 from bisector.cli.requests import question
 from bisector.cli.watching import watches
-from bisector.config import Config, default_config_path, secret
+from bisector.config.paths import default_config_path
+from bisector.config.secret import secret
+from bisector.config.sections import Config
 from bisector.errors import BisectorError, ConfigError, UsageError
 from bisector.http import Http, redacted
 from bisector.ports import Gauge, Receiver

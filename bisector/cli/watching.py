@@ -13,7 +13,7 @@ from rich.console import Console
 from bisector.cli.app import PLATFORM, SOURCE, Settings
 from bisector.cli.night_forms import Measured, measured_of, rendered, summary, write
 from bisector.cli.requests import question
-from bisector.config import Config, WatchConfig
+from bisector.config.sections import Config, WatchConfig
 from bisector.errors import ConfigError, UsageError
 from bisector.jobs.nightly import Nightly
 from bisector.jobs.posting import When, try_out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bisector.config import Config
+from bisector.config.sections import Config
 from bisector.http import Http
 from bisector.model import Build, Platform
 from bisector.streams.pip_index import pip_index

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bisector import arch
 from bisector.boot.profiles import find_profile
-from bisector.config import Config
+from bisector.config.sections import Config
 from bisector.history.copying import copied
 from bisector.history.lock import locked
 from bisector.history.posts import Posts

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from bisector.config import AppriseConfig, Config, IssueConfig, TextfileConfig, secret
+from bisector.config.secret import secret
+from bisector.config.sections import AppriseConfig, Config, IssueConfig, TextfileConfig
 from bisector.errors import ConfigError
 from bisector.http import Http
 from bisector.jobs.news import REPORT

@@ -15,7 +15,7 @@ from bisector.artifacts.image.reference import parse_reference
 from bisector.artifacts.image.registries import Registries
 from bisector.artifacts.opener import Opener
 from bisector.boot.owner import lives
-from bisector.config import Config
+from bisector.config.sections import Config
 from bisector.errors import ConfigError
 from bisector.history.boots import BootLog
 from bisector.history.database import Database

@@ -11,7 +11,7 @@ from bisector.artifacts.engine_images import EngineImages
 from bisector.artifacts.image.layout_images import LayoutImages
 from bisector.artifacts.image.registries import Registries
 from bisector.artifacts.image.tags import RegistryTags
-from bisector.config import Config
+from bisector.config.sections import Config
 from bisector.errors import UnknownSource, UsageError
 from bisector.http import Http
 from bisector.jobs.choose import parse_day

@@ -22,7 +22,7 @@ import anyio
 from rich.console import Console
 from rich.table import Table
 
-from bisector.config import Config
+from bisector.config.sections import Config
 from bisector.http import Http
 from bisector.model import Build, Depth, Platform, RemoteWheel
 from bisector.wiring import open_rooms

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bisector.cli.app import run
-from bisector.config import load, secret
+from bisector.config.reading import load
+from bisector.config.secret import secret
 from bisector.errors import ConfigError
 
 

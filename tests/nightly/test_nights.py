@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bisector.cli.watching import watches
-from bisector.config import load
+from bisector.config.reading import load
 from bisector.errors import NoHardware
 from bisector.jobs.nightly import Nightly
 from bisector.jobs.proved import Prove

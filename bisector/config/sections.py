@@ -1,24 +1,13 @@
-"""The configuration: one TOML file, endpoints and defaults. Unknown keys are refused by name.
-
-Precedence: command line over ``BISECTOR_…`` over this file over the default. The sections named after commands hold
-defaults of their options; click applies them, so each option is described in one place only.
-"""
+"""What a configuration file may say, section by section."""
 
 from __future__ import annotations
 
-import difflib
-import os
-import re
-import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
-import platformdirs
-
-from bisector.errors import ConfigError
 
 
 class PypiConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -163,15 +152,17 @@ class TextfileConfig(
 
 PostConfig: TypeAlias = AppriseConfig | IssueConfig | TextfileConfig
 
-_LISTS: Mapping[str, Any] = {"watch": tuple[WatchConfig, ...], "post": tuple[PostConfig, ...]}
+LISTS: Mapping[str, Any] = {"watch": tuple[WatchConfig, ...], "post": tuple[PostConfig, ...]}
+"""``[[name]]`` → what its entries are."""
 
-_SECTIONS: Mapping[str, type[msgspec.Struct]] = {
+SECTIONS: Mapping[str, type[msgspec.Struct]] = {
     "pypi": PypiConfig,
     "dockerhub": DockerHubConfig,
     "registries": RegistriesConfig,
     "wheels": WheelsConfig,
     "github": GitHubConfig,
 }
+"""``[name]`` → what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,98 +190,3 @@ class Config:
     watch: tuple[WatchConfig, ...] = ()
     post: tuple[PostConfig, ...] = ()
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-
-def default_config_path() -> Path:
-    """Where the configuration is looked for when no ``--config`` names it."""
-    return platformdirs.user_config_path("bisector") / "config.toml"
-
-
-def default_history_path() -> Path:
-    """Where the history is kept when no ``--db`` names it; ``STATE_DIRECTORY`` is systemd's."""
-    return platformdirs.user_state_path("bisector") / "history.db"
-
-
-def load(path: Path | None, *, options: Mapping[str, Collection[str]]) -> Config:
-    """Read a configuration file.
-
-    Args:
-        path: The file; ``None`` reads the default one if it exists.
-        options: For each command, the names of its options; the key ``""`` holds the global ones.
-
-    Raises:
-        ConfigError: The file is missing, is no TOML, or has a key or value that does not belong.
-    """
-    if path is None:
-        path = default_config_path()
-        if not path.exists():
-            return Config()
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"The configuration {path} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The configuration {path} is not TOML: {error}.") from error
-    defaults: dict[str, Any] = {}
-    for key, value in document.items():
-        if key in _SECTIONS or key in _LISTS:
-            continue
-        if key in options and isinstance(value, dict):
-            _refuse_unknown(path, f"[{key}] ", value, options[key])
-            defaults[key] = {_option(name): setting for name, setting in value.items()}
-        elif key in options.get("", ()) and not isinstance(value, dict):
-            defaults[_option(key)] = value
-        else:
-            _refuse_unknown(path, "", [key], [*_SECTIONS, *_LISTS, *filter(None, options), *options.get("", ())])
-            raise ConfigError(f"{key!r} in {path} has a value of the wrong kind.")
-    sections: dict[str, Any] = {
-        name: _converted(path, f"[{name}]", document.get(name, {}), kind) for name, kind in _SECTIONS.items()
-    }
-    sections |= {name: _converted(path, f"[[{name}]]", document.get(name, []), kind) for name, kind in _LISTS.items()}
-    return Config(path=path, defaults=defaults, **sections)
-
-
-def secret(text: str | None, file: str | None, *, what: str) -> str | None:
-    """A secret from where the configuration says it is, or ``None`` where it says nothing.
-
-    Args:
-        text: It, with ``${NAME}`` for what comes from the environment.
-        file: A file that holds it.
-        what: What it is for, for messages; the secret itself is in none.
-
-    Raises:
-        ConfigError: The file cannot be read, or the environment has no such variable.
-    """
-    if file is not None:
-        try:
-            return Path(file).expanduser().read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"The file {file} with {what} cannot be read", hint="Check the path.") from error
-    if text is None:
-        return None
-    missing = [name for name in _VARIABLE.findall(text) if not os.environ.get(name)]
-    if missing:
-        raise ConfigError(f"{what} needs {missing[0]}, which the environment does not have", hint=f"Set {missing[0]}.")
-    return _VARIABLE.sub(lambda found: os.environ[found[1]], text)
-
-
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
-
-def _option(name: str) -> str:
-    return name.replace("-", "_")
-
-
-def _converted(path: Path, name: str, value: object, kind: Any) -> Any:
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{name} in {path}: {error}.") from error
-
-
-def _refuse_unknown(path: Path, where: str, keys: Collection[str], allowed: Collection[str]) -> None:
-    for key in keys:
-        if key not in allowed:
-            near = difflib.get_close_matches(key, allowed, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Known here: {', '.join(sorted(allowed))}."
-            raise ConfigError(f"Unknown key {where}{key!r} in {path}.", hint=hint)
