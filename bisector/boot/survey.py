@@ -25,7 +25,10 @@ _MARK: Final = "--- bisector ---"
 _SCRIPT: Final = f"""
 cat /proc/meminfo
 echo '{_MARK}'
-if [ -r "$1" ] && {{ [ ! -d "$1" ] || [ -r "$1/config.json" ]; }}; then echo readable; fi
+config="$1/config.json"
+if [ -f "$1" ] || [ -n "$(ls "$1" 2>/dev/null)" ]; then
+  if [ -r "$1" ] && {{ [ ! -e "$config" ] || [ -r "$config" ]; }}; then echo readable; fi
+fi
 echo '{_MARK}'
 if [ "$2" = gpus ]; then {NVIDIA_SMI[0]} "{NVIDIA_SMI[1]}" {NVIDIA_SMI[2]} 2>&1; fi
 """
