@@ -20,12 +20,12 @@ from docker.types import Mount as BindMount
 
 from bisector.boot.container import DockerServer, shielded
 from bisector.boot.hardware import Need, fitting_devices, shortcomings
-from bisector.boot.host import explanation, translated
+from bisector.boot.host import Host, explanation, translated
 from bisector.boot.images import pull
 from bisector.boot.owner import LABEL, Owner, owner_in
 from bisector.boot.ports import PORT, Launch
 from bisector.boot.profile import Mount
-from bisector.boot.survey import is_local, survey
+from bisector.boot.survey import survey
 from bisector.errors import LaunchRefused, NoHardware, Unavailable
 from bisector.model import Location, Platform
 from bisector.ports import Clock
@@ -46,23 +46,22 @@ class DockerEngine:
     """An engine.
 
     Args:
-        client: Speaks to it.
-        name: How the history knows it.
+        host: Where it is.
         clock: Tells the time.
         gpus: GPU name → architecture.
     """
 
-    def __init__(self, client: docker.DockerClient, *, name: str, clock: Clock, gpus: Mapping[str, str]) -> None:
-        self._client = client
+    def __init__(self, host: Host, *, clock: Clock, gpus: Mapping[str, str]) -> None:
+        self._host = host
+        self._client = host.client
         self._clock = clock
         self._gpus = gpus
         self._limiter = CapacityLimiter(_THREADS)
-        self._name = name
 
     @property
     def name(self) -> str:
         """As the history knows it."""
-        return socket.gethostname() if is_local(self._client) else self._name
+        return self._host.name
 
     async def pull(self, location: Location, platform: Platform, progress: Callable[[int, int], None]) -> str:
         """Have the image there; what it is called there."""
@@ -75,9 +74,8 @@ class DockerEngine:
     async def devices(self, need: Need, image: str, mounts: Sequence[Mount], model: str) -> tuple[int, ...]:
         """The GPUs to use, once the machine is known to be one for this profile."""
         binds = [_bind(mount) for mount in mounts]
-        machine = await self._call(
-            partial(survey, self._client, need, image, binds, model, labels=self._labels(_A_DAY), known=self._gpus)
-        )
+        look = partial(survey, self._client, need, image, binds, model, known=self._gpus, local=self._host.local)
+        machine = await self._call(partial(look, labels=self._labels(_A_DAY)))
         if found := shortcomings(machine, need):
             raise NoHardware(f"{self.name} is no machine for this profile: {'; '.join(found)}")
         return fitting_devices(machine, need)
@@ -169,7 +167,7 @@ class DockerEngine:
         return Owner(machine=socket.gethostname(), pid=os.getpid(), since=now, until=now + believed).labels
 
     async def _call(self, function: Callable[[], R]) -> R:
-        with translated(self._name):
+        with translated(self.name):
             return await to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._limiter)
 
 

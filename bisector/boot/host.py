@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +16,7 @@ import requests.exceptions
 from docker.context import ContextAPI
 from docker.tls import TLSConfig
 
+from bisector.boot.tunnel import Tunnel
 from bisector.errors import BisectorError, Unavailable, UsageError
 
 LOCAL: Final = "local"
@@ -21,8 +24,31 @@ _LOCAL_SOCKET: Final = "unix:///var/run/docker.sock"
 _PATIENCE: Final = 60  # seconds an engine may take to answer; streams have none
 
 
-def connect(spelling: str) -> docker.DockerClient:
-    """A client of the engine that a spelling means; blocks.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A machine with an engine, to be closed.
+
+    Attributes:
+        client: Speaks to the engine.
+        name: How the history knows the machine: this one by its name, others as they were spelled.
+        local: It is this machine.
+        tunnel: What leads there.
+    """
+
+    client: docker.DockerClient
+    name: str
+    local: bool
+    tunnel: Tunnel | None = None
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.client.close()
+        if self.tunnel is not None:
+            self.tunnel.close()
+
+
+def connect(spelling: str) -> Host:
+    """The machine that a spelling means; blocks.
 
     ``local`` is what ``DOCKER_HOST`` names, or this machine's socket; ``ssh://USER@HOST`` and ``tcp://HOST:2376`` with
     the certificates of ``DOCKER_CERT_PATH`` are engines elsewhere; ``context:NAME`` is one that
@@ -33,9 +59,21 @@ def connect(spelling: str) -> docker.DockerClient:
         Unavailable: The engine does not answer.
     """
     with translated(spelling):
-        client = _client(spelling)
-        client.ping()
-        return client
+        address, tls = _address(spelling)
+    tunnel = Tunnel(address) if address.startswith("ssh://") else None
+    try:
+        with translated(spelling):
+            client = _at(f"unix://{tunnel.path}" if tunnel else address, tls=tls)
+            client.ping()
+    except BaseException as error:
+        if tunnel is not None:
+            said = tunnel.said
+            tunnel.close()
+            if said and isinstance(error, Unavailable):
+                raise Unavailable(f"{error.message}; ssh says: {said}", hint=error.hint) from error
+        raise
+    local = address.startswith("unix://")
+    return Host(client=client, name=socket.gethostname() if local else spelling, local=local, tunnel=tunnel)
 
 
 @contextmanager
@@ -61,17 +99,17 @@ def explanation(error: docker.errors.APIError) -> str:
     return " ".join(str(text).split())
 
 
-def _client(spelling: str) -> docker.DockerClient:
+def _address(spelling: str) -> tuple[str, TLSConfig | None]:
     if spelling == LOCAL:
-        return _at(os.environ.get("DOCKER_HOST") or _LOCAL_SOCKET)
+        return os.environ.get("DOCKER_HOST") or _LOCAL_SOCKET, None
     kind, separator, rest = spelling.partition(":")
     if kind == "context" and rest:
         context: Any = ContextAPI.get_context(rest)
         if context is None:
             raise UsageError(f"Docker knows no context {rest!r}", hint="`docker context ls` lists them.")
-        return _at(context.Host, tls=context.TLSConfig or None)
+        return context.Host, context.TLSConfig or None
     if separator and kind in {"unix", "ssh", "tcp"}:
-        return _at(spelling)
+        return spelling, None
     raise UsageError(
         f"{spelling!r} names no engine", hint="Write local, ssh://USER@HOST, tcp://HOST:2376 or context:NAME."
     )
@@ -94,12 +132,9 @@ class _Api(docker.APIClient):
         """Let ``requests`` set it, in vain."""
 
 
-def _at(address: str, *, tls: TLSConfig | None = None) -> docker.DockerClient:
+def _at(address: str, *, tls: TLSConfig | None) -> docker.DockerClient:
     options: dict[str, Any] = {"base_url": address, "timeout": _PATIENCE}
-    if address.startswith("ssh://"):
-        # The system's own ssh knows its agents, jump hosts and known hosts; a library would have to be taught them.
-        options["use_ssh_client"] = True
-    elif address.startswith("tcp://"):
+    if address.startswith("tcp://"):
         options["tls"] = tls or _certificates(address)
     client = docker.DockerClient.__new__(docker.DockerClient)
     client.api = _Api(**options)

@@ -46,6 +46,7 @@ def survey(
     *,
     labels: Mapping[str, str],
     known: Mapping[str, str],
+    local: bool,
 ) -> Machine:
     """What the machine has.
 
@@ -57,8 +58,8 @@ def survey(
         model: The model's path in it.
         labels: For the container that is asked.
         known: GPU name → architecture.
+        local: The engine runs on this machine.
     """
-    local = is_local(client)
     disk = _free_disk(client) if local else None
     on_the_host = need.gpus > 0 and local and shutil.which(NVIDIA_SMI[0]) is not None
     try:
@@ -83,11 +84,6 @@ def survey(
         free_disk_gib=disk,
         missing=() if "readable" in readable else (model,),
     )
-
-
-def is_local(client: docker.DockerClient) -> bool:
-    """Whether the engine runs on this machine."""
-    return str(client.api.base_url) == "http+docker://localhost"
 
 
 def _ask_container(

@@ -22,7 +22,7 @@ async def open_proof(rooms: Rooms, profile: Profile, *, host: str, run: str | No
     Args:
         rooms: The other rooms.
         profile: How the model is served.
-        host: Which engine, as spelled.
+        host: Which engine, as spelled; it is let go of together with the rooms.
         run: The run that is recorded.
 
     Raises:
@@ -39,10 +39,11 @@ async def open_proof(rooms: Rooms, profile: Profile, *, host: str, run: str | No
     def diagnose(log: bytes) -> Diagnosis:
         return engine.diagnose([log], catalogue, known)
 
-    client = await to_thread.run_sync(connect, host)
+    machine = await to_thread.run_sync(connect, host)
+    rooms.closing.callback(machine.close)
     clock = rooms.probe.clock
     booting = Booting(
-        engine=DockerEngine(client, name=host, clock=clock, gpus=known),
+        engine=DockerEngine(machine, clock=clock, gpus=known),
         boots=rooms.boots,
         diagnose=diagnose,
         clock=clock,

@@ -54,7 +54,7 @@ class Tools:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rooms:
-    """What jobs are given."""
+    """What jobs are given, and what is let go of at their end."""
 
     resolve: Resolve
     probe: Probe
@@ -62,6 +62,7 @@ class Rooms:
     backlog: Backlog
     tools: Tools
     boots: Boots
+    closing: AsyncExitStack
 
 
 @asynccontextmanager
@@ -99,6 +100,7 @@ async def open_rooms(
             allow_full_download=allow_full_download,
         )
         yield Rooms(
+            closing=stack,
             journal=RunJournal(ledger.database, clock),
             backlog=ledger,
             tools=Tools(http=http, parser=parser, database=ledger.database, index=index),

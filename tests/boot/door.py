@@ -24,6 +24,7 @@ class Door:
 
     Attributes:
         port: Where it listens.
+        rate: May be changed; next to nothing makes everybody wait.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class Door:
     ) -> None:
         self._reach = reach
         self._admit = admit
-        self._rate = rate
+        self.rate = rate
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         threading.Thread(target=self._serve, daemon=True).start()
@@ -56,8 +57,8 @@ class Door:
                 visitor.close()
                 continue
             far = self._reach()
-            threading.Thread(target=_pass, args=(near, far, math.inf), daemon=True).start()
-            threading.Thread(target=_pass, args=(far, near, self._rate), daemon=True).start()
+            threading.Thread(target=_pass, args=(near, far, lambda: math.inf), daemon=True).start()
+            threading.Thread(target=_pass, args=(far, near, lambda: self.rate), daemon=True).start()
 
 
 def slow_door(to: int, *, rate: int) -> Door:
@@ -80,11 +81,11 @@ def tls_door(path: str, certificates: Path) -> Door:
     return Door(engine, admit=lambda visitor: context.wrap_socket(visitor, server_side=True))
 
 
-def _pass(source: socket.socket, target: socket.socket, rate: float) -> None:
+def _pass(source: socket.socket, target: socket.socket, rate: Callable[[], float]) -> None:
     with source, target:
         try:
             while piece := source.recv(_PIECE):
                 target.sendall(piece)
-                time.sleep(len(piece) / rate)
+                time.sleep(len(piece) / rate())
         except OSError:
             return

@@ -290,9 +290,13 @@ def test_an_image_is_pulled_from_a_registry(command: Command, registry: Registry
 
 
 @pytest.mark.registry
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("stop", "silent"),
+    [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGKILL, False)],
+    ids=["Ctrl-C", "Ctrl-C, the registry silent", "kill -9"],
+)
 def test_a_pull_can_be_interrupted(
-    command: Command, empty_engine: DockerEngine, registry: Registry, stop: signal.Signals
+    command: Command, empty_engine: DockerEngine, registry: Registry, stop: signal.Signals, *, silent: bool
 ) -> None:
     door = slow_door(int(registry.url.rpartition(":")[2]), rate=2_000_000)
     words = command.words(f"127.0.0.1:{door.port}/mine/vllm:nightly", profile=command.profile())
@@ -304,6 +308,9 @@ def test_a_pull_can_be_interrupted(
     )
     try:
         _wait_for_line(process, lambda line: "pulling" in line)
+        if silent:
+            door.rate = 0.001
+            time.sleep(2)  # what was under way comes through
         process.send_signal(stop)
         assert process.wait(timeout=30) == (130 if stop is signal.SIGINT else -signal.SIGKILL)
     finally:

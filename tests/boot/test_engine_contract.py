@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
 import anyio
-import docker
 import pytest
 
 from bisector.boot.engine import DockerEngine
 from bisector.boot.hardware import Need
+from bisector.boot.host import connect
 from bisector.boot.ports import Engine, Launch, Server, ServerState
 from bisector.errors import NoHardware, Unavailable, UnknownBuild
 from bisector.model import EngineImage, Platform
 from bisector.reference import gpus
 from bisector.wiring.clock import SystemClock
+from tests.boot.sshd import SshServer, why_no_sshd
 from tests.boot.stand_in.image import with_behaviour
 from tests.fakes.machine import LOST, Behaviour, MemoryEngine
 from tests.lab import engine as lab
@@ -27,18 +29,34 @@ GOOD, LOSING = EngineImage(name="stand-in:good"), EngineImage(name="stand-in:los
 CHAT = json.dumps({"messages": [], "max_tokens": 8}).encode()
 
 
-@pytest.fixture(params=["memory", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.timeout(300)])])
-async def engine(request: pytest.FixtureRequest) -> AsyncIterator[Engine]:
+_REAL = [pytest.mark.docker, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(params=["memory", pytest.param("docker", marks=_REAL), pytest.param("ssh", marks=_REAL)])
+async def engine(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Engine]:
     if request.param == "memory":
         yield MemoryEngine({GOOD.name: Behaviour(), LOSING.name: Behaviour(dies_saying=LOST)})
         return
     private: lab.DockerEngine = request.getfixturevalue("stand_in")
     with_behaviour(private, "good")
     with_behaviour(private, "lost", lost=True)
-    client = docker.DockerClient(base_url=private.host)
-    yield DockerEngine(client, name="local", clock=SystemClock(), gpus=gpus())
-    assert client.containers.list(all=True) == []
-    client.close()
+    address, server = private.host, None
+    if request.param == "ssh":
+        if reason := why_no_sshd():
+            pytest.skip(reason)
+        (tmp_path / "sshd").mkdir()
+        server = SshServer(tmp_path / "sshd")
+        monkeypatch.setenv("PATH", f"{server.path}:{os.environ['PATH']}")
+        address = server.address + private.host.removeprefix("unix://")
+    host = connect(address)
+    assert host.local == (server is None)
+    yield DockerEngine(host, clock=SystemClock(), gpus=gpus())
+    assert host.client.containers.list(all=True) == []
+    host.close()
+    if server is not None:
+        server.close()
 
 
 async def pulled(engine: Engine, image: EngineImage) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from bisector.boot.host import connect
-from bisector.boot.survey import is_local
 from bisector.errors import Unavailable, UsageError
 from tests.boot.certificates import make_certificates
 from tests.boot.door import tls_door
@@ -56,9 +55,10 @@ def test_a_context_of_dockers_own_client(booting_engine: DockerEngine, monkeypat
     (folder / "config.json").write_text("{}")  # without one, the SDK does not look for contexts
     booting_engine.docker("context", "create", "away", "--docker", f"host={booting_engine.host}")
     monkeypatch.setenv("DOCKER_CONFIG", str(folder))
-    client = connect("context:away")
-    assert client.ping()
-    client.close()
+    host = connect("context:away")
+    assert host.local
+    assert host.client.ping()
+    host.close()
 
 
 @pytest.mark.docker
@@ -69,10 +69,10 @@ def test_an_engine_over_tls(booting_engine: DockerEngine, tmp_path: Path, monkey
     door = tls_door(booting_engine.host.removeprefix("unix://"), tmp_path)
     try:
         monkeypatch.setenv("DOCKER_CERT_PATH", str(tmp_path))
-        client = connect(f"tcp://127.0.0.1:{door.port}")
-        assert not is_local(client)
-        assert client.info()["Driver"] == "overlay2"
-        client.close()
+        host = connect(f"tcp://127.0.0.1:{door.port}")
+        assert not host.local
+        assert host.client.info()["Driver"] == "overlay2"
+        host.close()
         stranger = tmp_path / "stranger"
         stranger.mkdir()
         make_certificates(stranger)
