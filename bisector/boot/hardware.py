@@ -49,7 +49,7 @@ class Machine:
         gpu_trouble: Why they could not be listed.
         free_memory_gib: Memory that nobody uses.
         free_disk_gib: Room where the engine keeps images.
-        missing: Files and folders that are needed and cannot be read.
+        missing: Files and folders that are needed; nothing can be read there.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -111,7 +111,7 @@ def shortcomings(machine: Machine, need: Need) -> tuple[str, ...]:
         found.append(f"{machine.free_memory_gib:.1f} GiB of memory are free, {need.memory_gib:g} are needed")
     if machine.free_disk_gib is not None and machine.free_disk_gib < need.disk_gib:
         found.append(f"the engine has {machine.free_disk_gib:.1f} GiB of room, {need.disk_gib:g} are needed")
-    found += [f"{path} cannot be read" for path in machine.missing]
+    found += [f"nothing can be read at {path}" for path in machine.missing]
     return tuple(found)
 
 

@@ -25,10 +25,10 @@ _MARK: Final = "--- bisector ---"
 _SCRIPT: Final = f"""
 cat /proc/meminfo
 echo '{_MARK}'
+first="$1"
+if [ -d "$1" ]; then for first in "$1"/*; do break; done; fi
 config="$1/config.json"
-if [ -f "$1" ] || [ -n "$(ls "$1" 2>/dev/null)" ]; then
-  if [ -r "$1" ] && {{ [ ! -e "$config" ] || [ -r "$config" ]; }}; then echo readable; fi
-fi
+if [ -r "$1" ] && [ -e "$first" ] && {{ [ ! -e "$config" ] || [ -r "$config" ]; }}; then echo readable; fi
 echo '{_MARK}'
 if [ "$2" = gpus ]; then {NVIDIA_SMI[0]} "{NVIDIA_SMI[1]}" {NVIDIA_SMI[2]} 2>&1; fi
 """

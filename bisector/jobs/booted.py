@@ -6,6 +6,7 @@ blame for never counts (DESIGN §6). What the search names is asked once more by
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -89,11 +90,12 @@ class Tpot:
     boots: Answering
     _reference: str | None = None
     _passes: dict[str, list[Pass]] = field(default_factory=dict)
+    _measured: Counter[str] = field(default_factory=Counter)
 
     async def __call__(self, build: Build, /) -> Verdict:
         """Bad when it is slower in two boots, and sure of it; ambiguous when the noise hides it."""
         verdict = await self._measure(build)
-        if verdict.answer is Answer.BAD:
+        if verdict.answer is Answer.BAD and self._measured[build.id] < _TRIES:
             return await self._measure(build)
         return verdict
 
@@ -104,6 +106,7 @@ class Tpot:
         if not boot.answered:
             # A build that does not answer has no speed: that is another question, and `--by boot` asks it.
             return Verdict(answer=Answer.UNTESTABLE, reason=_reason(boot))
+        self._measured[build.id] += 1
         passes = self._passes.setdefault(build.id, [])
         passes += [each for each in boot.passes if each.counts]
         benchmark = self.boots.booting.profile.benchmark

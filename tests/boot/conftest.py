@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.boot.sshd import SshServer, why_no_sshd
 from tests.boot.stand_in.image import import_stand_in
 from tests.lab.engine import DockerEngine, why_none
 
@@ -71,3 +72,16 @@ def stand_in(booting_engine: DockerEngine) -> DockerEngine:
     os.environ.setdefault("DOCKER_BUILDKIT", "0")
     import_stand_in(booting_engine)
     return booting_engine
+
+
+@pytest.fixture
+def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshServer]:
+    """An SSH server, which the ``ssh`` that is found first may enter."""
+    if reason := why_no_sshd():
+        pytest.skip(reason)
+    folder = tmp_path / "sshd"
+    folder.mkdir()
+    server = SshServer(folder)
+    monkeypatch.setenv("PATH", f"{server.path}:{os.environ['PATH']}")
+    yield server
+    server.close()

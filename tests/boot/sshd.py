@@ -11,6 +11,8 @@ from getpass import getuser
 from pathlib import Path
 from typing import Final
 
+from tests.lab.engine import DockerEngine
+
 SSHD: Final = "/usr/sbin/sshd"
 _KEYGEN: Final = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f")
 _SERVER: Final = """
@@ -72,6 +74,10 @@ class SshServer:
         with (folder / "log").open("wb") as log:
             self._process = subprocess.Popen([SSHD, "-D", "-e", "-f", str(folder / "server")], stderr=log)
         self._wait(port)
+
+    def to(self, engine: DockerEngine) -> str:
+        """The address of an engine behind it."""
+        return self.address + engine.host.removeprefix("unix://")
 
     def forget(self) -> None:
         """Make it a server that the client does not know."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -11,13 +12,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.boot.door import slow_door
+from tests.boot.sshd import SshServer
 from tests.boot.stand_in.image import with_behaviour
 from tests.kernels.builds import build
 from tests.lab.engine import DockerEngine
@@ -148,7 +150,11 @@ def test_what_fails_is_named(command: Command, name: str) -> None:
     ("more", "outcome", "words"),
     [
         ('[gpus]\ncount = 1\narch = "sm120"\n', "no-hardware", "no GPU can be used"),
-        ("[[mount]]\nhost = '/nowhere/at/all'\ncontainer = '/x'\n", "no-hardware", "/nowhere/at/all cannot be read"),
+        (
+            "[[mount]]\nhost = '/nowhere/at/all'\ncontainer = '/x'\n",
+            "no-hardware",
+            "nothing can be read at /nowhere/at/all",
+        ),
     ],
 )
 def test_what_the_machine_lacks_is_no_failure_of_the_image(
@@ -210,6 +216,29 @@ def test_an_interruption_leaves_nothing_for_long(command: Command, phase: str, s
     code, _ = command.run(with_behaviour(command.engine, "good"), profile=command.profile(tokens=8192, prompt=2000))
     assert code == 0
     assert command.boots()[0] == ("stand-in:paced", "interrupted")
+
+
+def test_a_machine_elsewhere_is_left_clean_too(command: Command, sshd: SshServer) -> None:
+    good, paced = with_behaviour(command.engine, "good"), with_behaviour(command.engine, "paced", pace=0.3)
+    away = replace(
+        command, environment={**command.environment, "PATH": os.environ["PATH"], "DOCKER_HOST": "unix:///none"}
+    )
+    arguments = ("--host", sshd.to(command.engine))
+    profile = command.profile(tokens=8192, prompt=2000)
+    code, answer = away.run(good, *arguments, profile=profile)
+    assert (code, answer["outcome"], answer["host"]) == (0, "holds", arguments[1])
+    words = away.words(paced, *arguments, profile=profile)
+    process = subprocess.Popen(
+        words, env=away.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        _wait_for_line(process, lambda line: "answering" in line)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all that it started
+        assert process.wait(timeout=30) == 130
+    finally:
+        process.kill()
+        process.communicate()
+    assert command.containers() == []
 
 
 def test_a_machine_that_is_in_use_is_left_alone(command: Command) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
@@ -19,7 +18,6 @@ from bisector.errors import NoHardware, Unavailable, UnknownBuild
 from bisector.model import EngineImage, Platform
 from bisector.reference import gpus
 from bisector.wiring.clock import SystemClock
-from tests.boot.sshd import SshServer, why_no_sshd
 from tests.boot.stand_in.image import with_behaviour
 from tests.fakes.machine import LOST, Behaviour, MemoryEngine
 from tests.lab import engine as lab
@@ -33,30 +31,19 @@ _REAL = [pytest.mark.docker, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(params=["memory", pytest.param("docker", marks=_REAL), pytest.param("ssh", marks=_REAL)])
-async def engine(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Engine]:
+async def engine(request: pytest.FixtureRequest) -> AsyncIterator[Engine]:
     if request.param == "memory":
         yield MemoryEngine({GOOD.name: Behaviour(), LOSING.name: Behaviour(dies_saying=LOST)})
         return
     private: lab.DockerEngine = request.getfixturevalue("stand_in")
     with_behaviour(private, "good")
     with_behaviour(private, "lost", lost=True)
-    address, server = private.host, None
-    if request.param == "ssh":
-        if reason := why_no_sshd():
-            pytest.skip(reason)
-        (tmp_path / "sshd").mkdir()
-        server = SshServer(tmp_path / "sshd")
-        monkeypatch.setenv("PATH", f"{server.path}:{os.environ['PATH']}")
-        address = server.address + private.host.removeprefix("unix://")
-    host = connect(address)
-    assert host.local == (server is None)
+    away = request.param == "ssh"
+    host = connect(request.getfixturevalue("sshd").to(private) if away else private.host)
+    assert host.local != away
     yield DockerEngine(host, clock=SystemClock(), gpus=gpus())
     assert host.client.containers.list(all=True) == []
     host.close()
-    if server is not None:
-        server.close()
 
 
 async def pulled(engine: Engine, image: EngineImage) -> str:

@@ -67,7 +67,7 @@ def test_everything_that_is_missing_is_named() -> None:
         "no GPU can be used: no driver",
         "1.0 GiB of memory are free, 32 are needed",
         "the engine has 2.0 GiB of room, 40 are needed",
-        "/models/x cannot be read",
+        "nothing can be read at /models/x",
     )
 
 

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,19 +11,7 @@ import pytest
 from bisector.boot.host import connect
 from bisector.boot.tunnel import Tunnel
 from bisector.errors import Unavailable, UsageError
-from tests.boot.sshd import SshServer, why_no_sshd
-
-
-@pytest.fixture
-def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshServer]:
-    if reason := why_no_sshd():
-        pytest.skip(reason)
-    folder = tmp_path / "sshd"
-    folder.mkdir()
-    server = SshServer(folder)
-    monkeypatch.setenv("PATH", f"{server.path}:{os.environ['PATH']}")
-    yield server
-    server.close()
+from tests.boot.sshd import SshServer
 
 
 def test_an_address_without_a_socket_may_end_in_a_slash(sshd: SshServer) -> None:

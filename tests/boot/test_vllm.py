@@ -225,6 +225,7 @@ def test_an_equal_build_is_a_tie(lab: Lab, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(2400)
 def test_the_first_slow_build_of_six_is_found(lab: Lab, tmp_path: Path) -> None:
     for night in range(1, 7):
         lab.image(str(night), name="slowing", INJECT_STEP_MS="20" if night < 5 else "28")
@@ -261,7 +262,7 @@ FAILURES: dict[str, Failure] = {
         settings={"kv": "4M", "tokens": 32_768, "start": 32_768}, cause="kv_cache_too_small"
     ),
     "there is no model": Failure(
-        settings={"model": "/models/none"}, outcome="no-hardware", code=4, reason="/models/none cannot be read"
+        settings={"model": "/models/none"}, outcome="no-hardware", code=4, reason="nothing can be read at /models/none"
     ),
     "a folder holds no model": Failure(settings={"model": "/models"}, cause="model_not_found"),
     "shared memory is small": Failure(settings={"shm": "64m"}, cause="shm_too_small"),
