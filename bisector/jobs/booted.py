@@ -88,18 +88,38 @@ class Tpot:
     """
 
     boots: Answering
-    _reference: str | None = None
+    _reference: Build | None = None
     _passes: dict[str, list[Pass]] = field(default_factory=dict)
     _measured: Counter[str] = field(default_factory=Counter)
 
     async def __call__(self, build: Build, /) -> Verdict:
         """Bad when it is slower in two boots, and sure of it; ambiguous when the noise hides it."""
-        verdict = await self._measure(build)
-        if verdict.answer is Answer.BAD and self._measured[build.id] < _TRIES:
-            return await self._measure(build)
+        if nothing := await self._measure(build):
+            return nothing
+        if self._reference is None or self._reference.id == build.id:
+            self._reference = build
+            return Verdict(
+                answer=Answer.GOOD,
+                reason=f"TPOT {self._passes[build.id][-1].tpot_ms:.2f} ms, which others are held to",
+            )
+        verdict = self._compared(build, self._reference)
+        while again := self._to_measure_again(verdict, build, self._reference):
+            if nothing := await self._measure(again):
+                # What befalls the reference says nothing of this build.
+                return verdict if again is self._reference and nothing.answer is not Answer.INFRA else nothing
+            verdict = self._compared(build, self._reference)
         return verdict
 
-    async def _measure(self, build: Build) -> Verdict:
+    def _to_measure_again(self, verdict: Verdict, build: Build, reference: Build) -> Build | None:
+        if verdict.answer is Answer.BAD and self._measured[build.id] < _TRIES:
+            return build
+        # The noise may be the reference's, which is the least known of all unless it is measured in turns with them.
+        if verdict.answer is Answer.AMBIGUOUS and self._measured[reference.id] <= self._measured[build.id]:
+            return reference
+        return None
+
+    async def _measure(self, build: Build) -> Verdict | None:
+        """Boot and load it, and keep its passes; the verdict where that says nothing of its speed."""
         boot = await self.boots.boot(build, load=True)
         if isinstance(boot, Verdict):
             return boot
@@ -107,16 +127,17 @@ class Tpot:
             # A build that does not answer has no speed: that is another question, and `--by boot` asks it.
             return Verdict(answer=Answer.UNTESTABLE, reason=_reason(boot))
         self._measured[build.id] += 1
-        passes = self._passes.setdefault(build.id, [])
-        passes += [each for each in boot.passes if each.counts]
+        self._passes.setdefault(build.id, []).extend(each for each in boot.passes if each.counts)
+        return None
+
+    def _compared(self, build: Build, reference: Build) -> Verdict:
         benchmark = self.boots.booting.profile.benchmark
         assert benchmark is not None  # noqa: S101 - a search by TPOT is refused without one
-        if self._reference in (None, build.id):
-            self._reference = build.id
-            return Verdict(answer=Answer.GOOD, reason=f"TPOT {passes[-1].tpot_ms:.2f} ms, which others are held to")
-        names = (str(self._reference), build.id)
         compared = compare(
-            self._passes[names[0]], passes, names=names, smallest_effect=benchmark.smallest_effect
+            self._passes[reference.id],
+            self._passes[build.id],
+            names=(reference.id, build.id),
+            smallest_effect=benchmark.smallest_effect,
         ).measures[0]
         way = "slower" if compared.change > 0 else "faster"
         reason = f"TPOT {compared.after:.2f} ms, {abs(compared.change):.1%} {way} ± {compared.noise:.1%}"

@@ -135,6 +135,8 @@ async def test_noise_asks_again_and_is_no_regression() -> None:
     async with asking(engine, "tpot", served) as asked:
         await asked(build("good"))
         assert (await asked(build("noisy"))).answer is Answer.AMBIGUOUS
+        assert (await asked(build("noisy"))).answer is Answer.AMBIGUOUS
+    assert [image for image, _ in engine.launched] == ["good", "noisy", "good", "noisy", "good"]
 
 
 async def test_a_build_that_does_not_answer_has_no_speed() -> None:
