@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
 
 settings.register_profile("bisector", deadline=None)
 settings.load_profile("bisector")
+
+# A shell has its background jobs ignore Ctrl-C, and whatever they start ignores it too: some tests send one.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
