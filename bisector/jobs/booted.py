@@ -141,13 +141,11 @@ class Tpot:
         ).measures[0]
         way = "slower" if compared.change > 0 else "faster"
         reason = f"TPOT {compared.after:.2f} ms, {abs(compared.change):.1%} {way} ± {compared.noise:.1%}"
-        match compared.standing:
-            case Standing.WORSE:
-                return Verdict(answer=Answer.BAD, reason=reason)
-            case Standing.AMBIGUOUS:
-                return Verdict(answer=Answer.AMBIGUOUS, reason=reason)
-            case _:
-                return Verdict(answer=Answer.GOOD, reason=reason)
+        if compared.standing is Standing.WORSE:
+            return Verdict(answer=Answer.BAD, reason=reason)
+        # Whether it is faster, or how much, is not asked: it is enough that it is surely not slower.
+        not_slower = (1 + compared.change) * (1 + compared.noise) < 1 + benchmark.smallest_effect
+        return Verdict(answer=Answer.GOOD if not_slower else Answer.AMBIGUOUS, reason=reason)
 
 
 @asynccontextmanager

@@ -139,6 +139,16 @@ async def test_noise_asks_again_and_is_no_regression() -> None:
     assert [image for image, _ in engine.launched] == ["good", "noisy", "good", "noisy", "good"]
 
 
+async def test_what_is_surely_not_slower_is_good_however_much_faster_it_may_be() -> None:
+    # As measured with a real server: 2.5 % faster, known to within 4 %.
+    engine = MemoryEngine(
+        {"good": Behaviour(tpot=[30, 26, 26.3, 25.7]), "faster": Behaviour(tpot=[30, 25, 25.3, 24.7])}
+    )
+    async with asking(engine, "tpot") as asked:
+        await asked(build("good"))
+        assert (await asked(build("faster"))).answer is Answer.GOOD
+
+
 async def test_a_build_that_does_not_answer_has_no_speed() -> None:
     engine = MemoryEngine({"good": Behaviour(tpot=FAST), "dead": Behaviour(dies_saying=LOST)})
     async with asking(engine, "tpot") as asked:
