@@ -81,8 +81,7 @@ class Tunnel:
     def close(self) -> None:
         """Close it; nothing is left of it on either side."""
         self._process.terminate()
-        with self._process:  # closes its pipes and waits for it
-            pass
+        self._process.communicate()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _start(self, arguments: Sequence[str]) -> subprocess.Popen[bytes]:

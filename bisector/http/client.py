@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import BinaryIO, Self
 
@@ -15,9 +15,9 @@ import httpx
 
 from bisector.errors import Unreadable
 from bisector.http.connections import Connections, Traffic
-from bisector.http.failures import Again, host_of, redacted, refused
+from bisector.http.failures import host_of, redacted, refused
 from bisector.http.parts import asking_for, length, pour, ranges_unsupported, span
-from bisector.http.patience import Patience, too_slow
+from bisector.http.patience import Patience
 from bisector.http.stream import Streamed, pieces
 from bisector.model import Digest
 
@@ -79,9 +79,7 @@ class Http:
 
         async def attempt() -> Reply:
             async with self._connections.answer(url, {"Accept-Encoding": "gzip", **(headers or {})}) as response:
-                body = await _whole(response, url, limit)
-                named = _named(response)
-                return Reply(status=response.status_code, headers=named, body=body, url=str(response.url))
+                return _reply(response, await _whole(response, url, limit))
 
         return await self._patience.insist(url, attempt, within=self._patience.longest_answer)
 
@@ -172,7 +170,7 @@ class Http:
 
         async def attempt() -> Reply:
             async with self._connections.answer(url, headers or {}, method="HEAD") as response:
-                return Reply(status=response.status_code, headers=_named(response), body=b"", url=str(response.url))
+                return _reply(response, b"")
 
         return await self._patience.insist(url, attempt, within=self._patience.longest_answer)
 
@@ -187,17 +185,13 @@ class Http:
             Unreadable: The answer is longer than ``limit`` bytes.
             Unavailable: No answer, or a server error.
         """
-        within = self._patience.longest_answer
-        try:
-            with anyio.fail_after(within):
-                async with self._connections.answer(url, headers or {}, method=method, content=body) as response:
-                    received = await _whole(response, url, limit)
-                    status, named = response.status_code, _named(response)
-                    return Reply(status=status, headers=named, body=received, url=str(response.url))
-        except TimeoutError as exc:
-            raise too_slow(url, within) from exc
-        except Again as again:
-            raise again.error from again.__cause__
+
+        async def attempt() -> Reply:
+            async with self._connections.answer(url, headers or {}, method=method, content=body) as response:
+                return _reply(response, await _whole(response, url, limit))
+
+        once = replace(self._patience, attempts=1)
+        return await once.insist(url, attempt, within=once.longest_answer)
 
     @asynccontextmanager
     async def stream(self, url: str, *, headers: Mapping[str, str] | None = None) -> AsyncIterator[Streamed]:
@@ -229,6 +223,10 @@ async def _whole(response: httpx.Response, url: str, limit: int) -> bytes:
         if len(body) > limit:
             raise Unreadable(f"{redacted(url)} is longer than the {limit:,} bytes bisector reads of it")
     return bytes(body)
+
+
+def _reply(response: httpx.Response, body: bytes) -> Reply:
+    return Reply(status=response.status_code, headers=_named(response), body=body, url=str(response.url))
 
 
 def _named(response: httpx.Response) -> dict[str, str]:

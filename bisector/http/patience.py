@@ -54,7 +54,7 @@ class Patience:
                 with anyio.fail_after(within):
                     return await attempt()
             except TimeoutError as exc:
-                raise Again(too_slow(url, within)) from exc
+                raise Again(Unavailable(f"{host_of(url)} is too slow: no whole answer in {within:.0f} s")) from exc
 
         trying = stamina.AsyncRetryingCaller(
             attempts=self.attempts,
@@ -67,11 +67,6 @@ class Patience:
             return await trying(_pause, bounded)
         except Again as again:
             raise again.error from again.__cause__
-
-
-def too_slow(url: str, within: float) -> Unavailable:
-    """The error for an answer that did not come whole within so many seconds."""
-    return Unavailable(f"{host_of(url)} is too slow: no whole answer in {within:.0f} s")
 
 
 def _pause(error: Exception) -> bool | float:

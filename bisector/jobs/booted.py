@@ -6,7 +6,7 @@ blame for never counts (DESIGN §6). What the search names is asked once more by
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -89,8 +89,7 @@ class Tpot:
 
     boots: Answering
     _reference: Build | None = None
-    _passes: dict[str, list[Pass]] = field(default_factory=dict)
-    _measured: Counter[str] = field(default_factory=Counter)
+    _boots: defaultdict[str, list[Boot]] = field(default_factory=lambda: defaultdict(list))
 
     async def __call__(self, build: Build, /) -> Verdict:
         """Bad when it is slower in two boots, and sure of it; ambiguous when the noise hides it."""
@@ -100,7 +99,7 @@ class Tpot:
             self._reference = build
             return Verdict(
                 answer=Answer.GOOD,
-                reason=f"TPOT {self._passes[build.id][-1].tpot_ms:.2f} ms, which others are held to",
+                reason=f"TPOT {self._passes(build)[-1].tpot_ms:.2f} ms, which others are held to",
             )
         verdict = self._compared(build, self._reference)
         while again := self._to_measure_again(verdict, build, self._reference):
@@ -111,31 +110,33 @@ class Tpot:
         return verdict
 
     def _to_measure_again(self, verdict: Verdict, build: Build, reference: Build) -> Build | None:
-        if verdict.answer is Answer.BAD and self._measured[build.id] < _TRIES:
+        if verdict.answer is Answer.BAD and len(self._boots[build.id]) < _TRIES:
             return build
         # The noise may be the reference's, which is the least known of all unless it is measured in turns with them.
-        if verdict.answer is Answer.AMBIGUOUS and self._measured[reference.id] <= self._measured[build.id]:
+        if verdict.answer is Answer.AMBIGUOUS and len(self._boots[reference.id]) <= len(self._boots[build.id]):
             return reference
         return None
 
     async def _measure(self, build: Build) -> Verdict | None:
-        """Boot and load it, and keep its passes; the verdict where that says nothing of its speed."""
+        """Boot and load it, and keep the boot; the verdict where that says nothing of its speed."""
         boot = await self.boots.boot(build, load=True)
         if isinstance(boot, Verdict):
             return boot
         if not boot.answered:
             # A build that does not answer has no speed: that is another question, and `--by boot` asks it.
             return Verdict(answer=Answer.UNTESTABLE, reason=_reason(boot))
-        self._measured[build.id] += 1
-        self._passes.setdefault(build.id, []).extend(each for each in boot.passes if each.counts)
+        self._boots[build.id].append(boot)
         return None
+
+    def _passes(self, build: Build) -> list[Pass]:
+        return [each for boot in self._boots[build.id] for each in boot.passes if each.counts]
 
     def _compared(self, build: Build, reference: Build) -> Verdict:
         benchmark = self.boots.booting.profile.benchmark
         assert benchmark is not None  # noqa: S101 - a search by TPOT is refused without one
         compared = compare(
-            self._passes[reference.id],
-            self._passes[build.id],
+            self._passes(reference),
+            self._passes(build),
             names=(reference.id, build.id),
             smallest_effect=benchmark.smallest_effect,
         ).measures[0]
