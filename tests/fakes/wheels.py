@@ -21,11 +21,12 @@ SMALL_VLLM: Mapping[str, bytes] = {
 
 
 def wheel(files: Mapping[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """The bytes of a wheel with these members, in this order."""
+    """The bytes of a wheel with these members, in this order: the same bytes at any time of day."""
     written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", method) as archive:
+    with zipfile.ZipFile(written, "w") as archive:
         for name, content in files.items():
-            archive.writestr(name, content)
+            # A name alone would be dated now, and two wheels of one content differ when a clock's tick falls between.
+            archive.writestr(zipfile.ZipInfo(name), content, compress_type=method)
     return written.getvalue()
 
 
